@@ -26,7 +26,7 @@ from .jsonrpc.guard import Authorize
 from .jsonrpc.route import Route, RouteTable
 from .lru import CacheMemory
 from .mount import Mount
-from .settings import CoreSettings, Settings, all_settings, given_by, read_settings
+from .settings import CoreSettings, Settings, all_settings, non_default_values, read_settings
 from .web.rule_conflicts import check_request, refuse_overlap, refuse_taken_names
 from .web.views import View
 from .wire.dialect import Dialect
@@ -73,7 +73,7 @@ class NodeRPC:
         self._url_prefix = _checked_prefix(url_prefix)
         self._backend = backend
         self._routes = COMETBFT_ROUTES.with_custom(routes)
-        given: dict[str, Any] = {**given_by(settings), **keywords}
+        given: dict[str, Any] = {**non_default_values(settings), **keywords}
         self._rows = _row_tables(rows, given)
         self._settings = given if dialect is None else {**given, "dialect": dialect}
         if app is not None:

@@ -96,7 +96,7 @@ PARSERS: dict[str, Callable[[bytes], object]] = {
     "frames of a websocket": _frames,
     "a query string": values_of,
     "a query of events": _text(query.parse),
-    "a value of an event": _text(search.number_of),
+    "a value of an event": _text(search.parse_number),
     "a time": _text(time.from_text),
     "an origin": lambda data: origin._is_same_origin(
         data.decode("latin-1"), data.decode("latin-1")

@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 import click
 
 from flask_noderpc import SQLiteBackend
-from flask_noderpc.backends.sqlite.connection import Store
+from flask_noderpc.backends.sqlite.connection import SQLiteFile
 
 from . import steps
 
@@ -28,7 +28,7 @@ def main(file: Path) -> None:
     with TemporaryDirectory(dir=file.parent) as scratch:
         copy = Path(scratch) / "chain.db"
         shutil.copy(file, copy)
-        migration = Store(copy).migrate()
+        migration = SQLiteFile(copy).migrate()
         total = next(migration)
         durations = steps.timed(lambda: _step(migration))
         with closing(SQLiteBackend(copy)) as store:

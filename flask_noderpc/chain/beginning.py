@@ -30,7 +30,7 @@ def open_home(store: ChainStore, folder: Path, clock: Clock, new: NewChain) -> H
     # the chain.
     if store.has_chain() and not has_genesis(folder):
         raise ConfigurationError(
-            f"{store.location.shown} holds a chain, and its keys are not in"
+            f"{store.location.display_name} holds a chain, and its keys are not in"
             f" {folder}/config: point NODERPC_HOME at them, or NODERPC_DATABASE at a new file"
         )
     stored = _stored_genesis(store)

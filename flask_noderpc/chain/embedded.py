@@ -157,7 +157,7 @@ class EmbeddedChain(ChainBackend):
 
     @property
     def _shown(self) -> str:
-        return self.store.location.shown
+        return self.store.location.display_name
 
     def start(self) -> None:
         """Open or create the store and the home, and start to produce blocks.
@@ -319,7 +319,7 @@ class EmbeddedChain(ChainBackend):
 
     def produce(self, evidence: tuple[Evidence, ...] = ()) -> int:
         """Produce one block and return its height; raise as :meth:`Producer.produce` does."""
-        self.store.settle()
+        self.store.wait_until_stored()
         return self.block_scheduler().producer.produce(evidence)
 
     def block_scheduler(self) -> BlockScheduler:

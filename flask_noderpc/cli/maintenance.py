@@ -126,7 +126,7 @@ def read_only(path: str) -> ChainStore:
 def check_chain(store: ChainStore) -> None:
     """Raise :exc:`Failed` for a store without a chain."""
     if not store.has_chain():
-        shown = store.location.shown
+        shown = store.location.display_name
         raise Failed(f"{shown} has no chain: start the node, or name another store", REFUSED)
 
 

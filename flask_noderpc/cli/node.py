@@ -12,7 +12,13 @@ import click
 from ..server.banner import page_sets
 from ..server.flags import given_settings, node_flags
 from ..server.output import LogOptions
-from ..settings import DROPPED, PREFIX, all_settings, check_chain_id, no_setting
+from ..settings import (
+    PREFIX,
+    REMOVED_SETTINGS,
+    all_settings,
+    check_chain_id,
+    unknown_setting_error,
+)
 from .command import VARIABLES, GroupedCommand, OneLineGroup, log, log_flags
 
 
@@ -34,11 +40,13 @@ def _warn_of_environment() -> None:
     They are not errors: Kubernetes creates such variables for a service with the name noderpc.
     """
     known = {*VARIABLES, *(row.key for row in all_settings())}
-    known |= {PREFIX + name.upper() for name in DROPPED}
+    known |= {PREFIX + name.upper() for name in REMOVED_SETTINGS}
     for name in sorted(os.environ):
         key = name.removeprefix("FLASK_")
         if key.startswith(PREFIX) and key not in known:
-            log.warning("%s of the environment is not read: %s", name, no_setting(key))
+            log.warning(
+                "%s of the environment is not read: %s", name, unknown_setting_error(key)
+            )
 
 
 def _page_flags(command: Callable[..., None]) -> Callable[..., None]:

@@ -47,7 +47,7 @@ def agree(
     nodes' latest; and the errors of :meth:`Upstreams.attempt`.
     """
     stored = _identity(store)
-    check_stored(stored, store.location.shown, chain_id)
+    check_stored(stored, store.location.display_name, chain_id)
     found = upstreams.ask_all(lambda reader: reader.status())
     chains = sorted({each.node_info.network for each in found})
     if len(chains) > 1:
@@ -85,9 +85,9 @@ def _check_trusted(store: ChainStore, trust: TrustOptions) -> None:
     stored = store.reads.hash_at(trust.height)
     if stored != trust.hash:
         raise ConfigurationError(
-            f"{store.location.shown} has block {trust.height} {stored.hex().upper()}, which is"
-            f" not the trusted one, {trust.hash.hex().upper()}: pass --trust HEIGHT:HASH of the"
-            " stored chain, or another --database"
+            f"{store.location.display_name} has block {trust.height} {stored.hex().upper()},"
+            f" which is not the trusted one, {trust.hash.hex().upper()}: pass --trust"
+            " HEIGHT:HASH of the stored chain, or another --database"
         )
 
 

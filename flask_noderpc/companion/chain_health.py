@@ -37,7 +37,7 @@ class CompanionHealth(Health):
             return lease.last_error
         if not self._store.has_free_space():
             # The following process has no space to store the reason.
-            return f"{self._store.location.shown}: {FULL}"
+            return f"{self._store.location.display_name}: {FULL}"
         if self._store.reads.latest_height() == 0:
             return NO_BLOCK
         if lease.expires + _PATIENCE_NS < time.time_ns():

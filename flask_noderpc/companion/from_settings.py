@@ -114,7 +114,7 @@ def check_settings(settings: Settings, location: Location) -> None:
     upstreams_of(settings, 0.0).close()
     if own.evm_upstream:
         _evm_of(settings).close()
-    check_stored(stored_identity(location.path), location.shown, settings.chain_id or "")
+    check_stored(stored_identity(location.path), location.display_name, settings.chain_id or "")
 
 
 def companion_from_settings(settings: Settings, path: str | Path) -> CompanionBackend:

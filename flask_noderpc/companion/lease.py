@@ -55,7 +55,7 @@ def _wait_for(owned: OwnedLease, store: ChainStore, stopped: threading.Event) ->
             raise LeaseTaken(
                 f"another process, {store.lease_state().owner}, adds blocks to this store:"
                 " wait until it has ended",
-                store.location.shown,
+                store.location.display_name,
             )
 
 

@@ -115,7 +115,7 @@ class Revival:
         newest = max(each.latest_block_height for each in found)
         shown = self._describe_newest(newest) if are_halted(found, trust.clock()) else ""
         raise self._too_old_error(
-            f"{self._store.location.shown}, its head {head.height}", head, shown
+            f"{self._store.location.display_name}, its head {head.height}", head, shown
         )
 
     def _describe_newest(self, newest: int) -> str:
@@ -188,7 +188,7 @@ class Revival:
                 f"the trusted header {root.height}:{root.hash.hex().upper()} does not follow"
                 f" the stored chain: block {head.height} below it is"
                 f" {above.last_block_id.hash.hex().upper()}, and that of"
-                f" {self._store.location.shown} {stored.hex().upper()}: pass --trust"
+                f" {self._store.location.display_name} {stored.hex().upper()}: pass --trust"
                 " HEIGHT:HASH of the stored chain, or another --database"
             )
 
@@ -206,7 +206,7 @@ def check_not_pruned(store: ChainStore, upstreams: Upstreams, low: int, high: in
             raise
         raise CannotFollow(
             f"the nodes have pruned blocks {low} to {there - 1}, which follow the head of"
-            f" {store.location.shown}: name a node that has them as a further --upstream, or"
-            " begin a new store above them: noderpc start --upstream URL --database NEW"
-            " (noderpc start --produce=false --database OLD serves the old one)"
+            f" {store.location.display_name}: name a node that has them as a further"
+            " --upstream, or begin a new store above them: noderpc start --upstream URL"
+            " --database NEW (noderpc start --produce=false --database OLD serves the old one)"
         ) from None

@@ -292,7 +292,7 @@ def answer(ctx: Context, path: str, data: bytes, height: int) -> QueryResult | N
     at = height or latest
     try:
         value = method(ctx, Message(data), prefix)
-        return QueryResult(key=None, value=value, height=at, shows_empty=True)
+        return QueryResult(key=None, value=value, height=at, encodes_empty_as_string=True)
     except Malformed:
         failed = GrpcError("", "unexpected EOF")
     except GrpcError as error:

@@ -98,6 +98,6 @@ class QueryResult:
     proof_ops: tuple[ProofOp, ...] = ()
     height: int = 0
     codespace: str = ""
-    shows_empty: bool = False
+    encodes_empty_as_string: bool = False
     """True encodes an empty value as an empty string instead of null, as the Cosmos SDK does
     for a message without fields."""

@@ -245,7 +245,7 @@ class RoundState:
     last_validators: ValidatorSet
 
     @property
-    def no_votes(self) -> VoteSet:
+    def empty_votes(self) -> VoteSet:
         """Empty vote set of the round."""
         members = self.validators
         return VoteSet((None,) * len(members.validators), 0, members.total_power)

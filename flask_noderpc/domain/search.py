@@ -66,7 +66,7 @@ class Term:
         if self.contains is not None:
             return self.contains in value
         if self.within:
-            number = number_of(value)
+            number = parse_number(value)
             return number is not None and all(bound.admits(number) for bound in self.within)
         return True
 
@@ -96,7 +96,9 @@ class Search:
         """Return true if one of the events matches all terms."""
         if not self.terms:
             return True
-        return any(self._is_satisfied_by(attributes) for attributes in indexed(events))
+        return any(
+            self._is_satisfied_by(attributes) for attributes in indexed_attributes(events)
+        )
 
     def _is_satisfied_by(self, attributes: list[tuple[str, str]]) -> bool:
         return all(
@@ -162,7 +164,7 @@ class FoundHeights:
     heights: tuple[int, ...]
 
 
-def indexed(events: Iterable[Event]) -> Iterator[list[tuple[str, str]]]:
+def indexed_attributes(events: Iterable[Event]) -> Iterator[list[tuple[str, str]]]:
     """Yield the indexed attributes of each event, in order, as (key, value) pairs."""
     for event in events:
         yield [
@@ -180,7 +182,7 @@ def _index_key(event_type: str, attribute_key: bytes) -> str:
     return key if event_type and attribute_key and key not in RESERVED else ""
 
 
-def number_of(value: str) -> Decimal | None:
+def parse_number(value: str) -> Decimal | None:
     """Return the number if the whole value is one, else ``None``.
 
     CometBFT 0.38: surrounding whitespace is ignored; ``8atom`` is not a number in a search.

@@ -48,14 +48,14 @@ class Executors:
         """Start the first process without waiting for it."""
         with self._lock:
             self._use_own_pool()
-            if not self._pool.serves() and not self._pool.starting:
+            if not self._pool.has_started() and not self._pool.starting:
                 self._start_one(self._pool)
 
     def is_ready(self) -> bool:
         """Return true if a process has started."""
         with self._lock:
             self._use_own_pool()
-            return self._pool.serves()
+            return self._pool.has_started()
 
     def run(self, job: Job[T], seconds: float, client: str = "") -> T:
         """Return the job's result; raise the job's exception.
@@ -68,18 +68,18 @@ class Executors:
         ticket = self._enter(client)
         try:
             executor = self._executor_for(ticket, seconds * _WAIT_SHARE)
-            return executor.run(job, ticket.began() + seconds)
+            return executor.run(job, ticket.counts_from() + seconds)
         finally:
             self._leave(ticket)
 
     def _executor_for(self, ticket: Ticket, seconds: float) -> Executor:
         with self._lock:
             self._serve_next(ticket.pool)
-        while not ticket.called.is_set():
-            left = ticket.left(seconds)
+        while not ticket.assigned.is_set():
+            left = ticket.seconds_left(seconds)
             if left <= 0:
                 raise ExecutorsBusy(self._count)
-            ticket.called.wait(left)
+            ticket.assigned.wait(left)
         if ticket.evicted:
             raise ExecutorsBusy(self._count)
         if ticket.executor is None:
@@ -106,11 +106,11 @@ class Executors:
                 raise ExecutorsBusy(self._count) from None
             if evicted is not None:
                 evicted.evicted = True
-                evicted.called.set()
+                evicted.assigned.set()
             return ticket
 
     def _serve_next(self, pool: WorkerPool) -> None:
-        pool.call_next()
+        pool.assign_idle()
         while pool.missing and pool.starting < len(pool.queue):
             self._start_one(pool)
 
@@ -162,7 +162,7 @@ class Executors:
             pool, self._pool, self._process = self._pool, WorkerPool(0), 0
             for executor in pool.idle:
                 executor.end()
-            pool.dismiss()
+            pool.fail_all()
 
 
 class Ticket:
@@ -170,22 +170,22 @@ class Ticket:
 
     def __init__(self, pool: WorkerPool, client: str) -> None:
         self.pool, self.client = pool, client
-        self.called = threading.Event()
+        self.assigned = threading.Event()
         self.executor: Executor | None = None
         self.evicted = False
         self._entered = time.monotonic()
 
-    def began(self) -> float:
+    def counts_from(self) -> float:
         """Return the time from which the job's seconds count, at the earliest when the first
         process is ready."""
-        return max(self._entered, self.pool.serves_since)
+        return max(self._entered, self.pool.started_at)
 
-    def left(self, seconds: float) -> float:
+    def seconds_left(self, seconds: float) -> float:
         """Return how many of these seconds are left to wait; all while the first process
         starts."""
-        if not self.pool.serves():
+        if not self.pool.has_started():
             return seconds
-        return self.began() + seconds - time.monotonic()
+        return self.counts_from() + seconds - time.monotonic()
 
 
 class WorkerPool:
@@ -197,32 +197,32 @@ class WorkerPool:
         self.queue = FairLimit[Ticket](0, evicts_newest=True)
         self.working: list[Ticket] = []
         self.missing, self.starting = count, 0
-        self.serves_since = 0.0
+        self.started_at = 0.0
         self._served: list[str] = []
 
-    def serves(self) -> bool:
+    def has_started(self) -> bool:
         """Return true if a process has started."""
         return bool(self.idle or self.working)
 
     def add(self, executor: Executor) -> None:
         """Add an idle executor."""
-        if not self.serves():
-            self.serves_since = time.monotonic()
+        if not self.has_started():
+            self.started_at = time.monotonic()
         self.idle.append(executor)
 
     def fail(self) -> None:
         """Fail the queued jobs, because no process can start, unless other processes run or
         start."""
-        if not self.serves() and not self.starting:
-            self.dismiss()
+        if not self.has_started() and not self.starting:
+            self.fail_all()
 
-    def dismiss(self) -> None:
+    def fail_all(self) -> None:
         """Wake the queued jobs without an executor, which makes them fail."""
         for ticket in tuple(self.queue):
-            ticket.called.set()
+            ticket.assigned.set()
             self.queue.release(ticket)
 
-    def call_next(self) -> None:
+    def assign_idle(self) -> None:
         """Assign idle executors to the clients that have waited longest since their last
         job."""
         while self.queue and (executor := self._free()):
@@ -233,7 +233,7 @@ class WorkerPool:
             self._served = [name for name in self._served if name in present] + [ticket.client]
             ticket.executor = executor
             self.working.append(ticket)
-            ticket.called.set()
+            ticket.assigned.set()
 
     def _free(self) -> Executor | None:
         """Return an idle executor that is alive, or ``None``."""

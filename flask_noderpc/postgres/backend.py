@@ -105,7 +105,7 @@ class PostgresBackend(ChainStore):
                         return
                     files.writer.run(partial(partitions.forget, low=low))
         except psycopg.Error as error:
-            log.info("%s: partitions are dropped later: %s", self._database.shown, error)
+            log.info("%s: partitions are dropped later: %s", self._database.display_name, error)
         else:
             self._drops_after = 0.0
 
@@ -125,9 +125,9 @@ class PostgresBackend(ChainStore):
         if not has_standbys or (names and level not in ("off", "local")):
             return ""
         return (
-            f"{self._database.shown} has standbys, and none is synchronous: a fail-over may"
-            " lose the last blocks; set synchronous_standby_names (and leave synchronous_commit"
-            " on) on the primary so that none is lost"
+            f"{self._database.display_name} has standbys, and none is synchronous: a fail-over"
+            " may lose the last blocks; set synchronous_standby_names (and leave"
+            " synchronous_commit on) on the primary so that none is lost"
         )
 
     def backup(

@@ -36,12 +36,12 @@ class Database:
     def __init__(self, url: DatabaseURL, session: str = "any") -> None:
         self.url = url
         self._session = session
-        self.shown = url.shown
+        self.display_name = url.shown
         self._last: tuple[str, str] | None = None
 
     def connect(self, kind: type[RawConnection] = psycopg.Connection) -> RawConnection:
         """Open a connection, outside of a transaction."""
-        with postgres_errors(self.shown):
+        with postgres_errors(self.display_name):
             # psycopg resolves names in Python, as libpq would block gevent's hub.
             made = kind.connect(self._conninfo(), **self._options())
             self._last = made.info.host, str(made.info.port)

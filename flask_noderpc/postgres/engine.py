@@ -41,14 +41,14 @@ class Postgres(Engine):
         text: str = stored.decode()
         return text
 
-    def long(self, value: str) -> str:
+    def unique_key(self, value: str) -> str:
         # PostgreSQL limits an entry of a B-tree to 2,704 bytes.
         return f"sha256({value})"
 
-    def head(self, value: str) -> str:
+    def prefix_key(self, value: str) -> str:
         return f"substring({value}, 1, 500)"
 
-    def numbers(self, values: Sequence[int]) -> object:
+    def integers_param(self, values: Sequence[int]) -> object:
         return list(values)
 
     def is_one_of(self, column: str) -> str:
@@ -94,7 +94,7 @@ class Postgres(Engine):
             f" (SELECT min(height) FROM {self.heights})"
         ).fetchone()
 
-    def make_room(self, at: Connection, low: int, high: int) -> None:
+    def prepare_range(self, at: Connection, low: int, high: int) -> None:
         partitions.make_room(at, low, high)
 
     def dropped_below(self, at: Connection, base: int) -> int:

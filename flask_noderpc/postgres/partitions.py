@@ -198,7 +198,7 @@ def begin_to_drop(at: AnyConnection) -> list[int]:
     at.execute(
         "UPDATE partitions SET is_dropped = true"
         f" WHERE NOT is_dropped AND {at.engine.is_one_of('low')}",
-        (at.engine.numbers(lows),),
+        (at.engine.integers_param(lows),),
     )
     return lows
 

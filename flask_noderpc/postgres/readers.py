@@ -16,7 +16,7 @@ from psycopg.waiting import Wait
 from ..backends.base.reads import ChainVersion
 from ..backends.sql import handles
 from ..backends.sql.connection import Rows
-from ..backends.sql.handles import Turns, version_of
+from ..backends.sql.handles import FairQueue, version_from_row
 from ..concurrency import native_lock
 from ..errors import StoreError
 from . import schema
@@ -51,7 +51,7 @@ class ReplicaState(NamedTuple):
         version."""
         *version, height, oldest = row
         schema.check_oldest(oldest)
-        return cls(version_of(version), height or 0)
+        return cls(version_from_row(version), height or 0)
 
 
 _UNKNOWN = ReplicaState(None, 0)
@@ -136,7 +136,7 @@ class Readers(handles.Readers[Reader]):
         super().__init__()
         self._database = database
         self._fresh_s = fresh_s
-        self._turns = Turns([True] * MAX_READERS)
+        self._turns = FairQueue([True] * MAX_READERS)
         self._known: tuple[float, ReplicaState] = (-fresh_s, _UNKNOWN)
         # The writer's thread clears the cached version.
         self._forgetting = native_lock()
@@ -151,7 +151,7 @@ class Readers(handles.Readers[Reader]):
             raise
 
     def _errors(self) -> AbstractContextManager[None]:
-        return postgres_errors(self._database.shown)
+        return postgres_errors(self._database.display_name)
 
     def _take(self) -> Reader:
         if not self._turns.acquire(_WAIT_S):
@@ -201,14 +201,14 @@ class Readers(handles.Readers[Reader]):
                 self._give_back(connection)
         raise lost
 
-    def _begun(self) -> Reader:
+    def _begin_snapshot(self) -> Reader:
         try:
-            return super()._begun()
+            return super()._begin_snapshot()
         except DatabaseNotResponding:
             raise
         except psycopg.OperationalError:
             # This connection is new.
-            return super()._begun()
+            return super()._begin_snapshot()
 
     @property
     def holds_view(self) -> bool:
@@ -264,7 +264,7 @@ class ReplicaReaders(Readers):
 
     def take(self) -> Reader:
         """Return a connection with a snapshot."""
-        return self._begun()
+        return self._begin_snapshot()
 
     def give_back(self, connection: Reader) -> None:
         """End a snapshot."""

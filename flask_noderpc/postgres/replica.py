@@ -45,7 +45,7 @@ class Replica:
     """
 
     def __init__(self, database: Database, primary: Readers, fresh_s: float) -> None:
-        self._shown = database.shown
+        self._shown = database.display_name
         self._primary = primary
         self._fresh_s = fresh_s
         self._readers = ReplicaReaders(database, fresh_s)

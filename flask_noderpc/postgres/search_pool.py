@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar
 from psycopg import errors
 
 from ..backends.sql.connection import Connection
-from ..backends.sql.handles import Turns
+from ..backends.sql.handles import FairQueue
 from ..domain.search import HIGHEST, SearchLimits
 from ..errors import SearchTooCostly
 from .errors import is_recovery_conflict
@@ -37,7 +37,7 @@ class SearchPool:
 
     def __init__(self, read: Read) -> None:
         self._read = read
-        self._turns = Turns(range(_SEARCHES))
+        self._turns = FairQueue(range(_SEARCHES))
 
     def run(
         self, work: Callable[[Connection], T], limits: SearchLimits, height: int = HIGHEST

@@ -48,12 +48,12 @@ class Writer(writer.Writer):
         self.between_writes = native_lock()
 
     def _errors(self) -> AbstractContextManager[None]:
-        return postgres_errors(self._database.shown)
+        return postgres_errors(self._database.display_name)
 
     def _commit(self, jobs: list[Job[Any]]) -> None:
         with self.between_writes:
             if self._database.url.read_only:
-                raise StoreError("the store was opened read-only", self._database.shown)
+                raise StoreError("the store was opened read-only", self._database.display_name)
             connection = self._begun()
             try:
                 self._do(connection, jobs)
@@ -96,10 +96,10 @@ class Writer(writer.Writer):
     def _do(connection: Connection, jobs: list[Job[Any]]) -> None:
         if len(jobs) == 1:
             # A single job saves two round trips.
-            jobs[0].do_alone(connection)
+            jobs[0].run_without_savepoint(connection)
         else:
             for job in jobs:
-                job.do(connection)
+                job.run(connection)
                 if not connection.in_transaction:
                     raise job.error or psycopg.OperationalError("the transaction was lost")
         connection.execute("COMMIT")
@@ -113,6 +113,6 @@ class Writer(writer.Writer):
     def close(self) -> None:
         """Finish the queued writes, and close the connection."""
         if self._waiting:
-            self._thread.run(self._drain)
+            self._thread.run(self._write_jobs)
         self.disconnect()
         self._thread.stop()

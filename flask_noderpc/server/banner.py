@@ -140,7 +140,7 @@ class Banner:
         return f"{shown}, dialect {settings.dialect}"
 
     def _database(self) -> str:
-        return location_of(self.path).shown if self.path else ""
+        return location_of(self.path).display_name if self.path else ""
 
     def _accounts(self) -> Iterator[tuple[str, str]]:
         if not self.settings.dev or self.home is None or self.kind is None:

@@ -17,15 +17,15 @@ from ..chain.comet_config import read_file
 from ..errors import ConfigurationError, InvalidSetting
 from ..feature import application_kinds
 from ..settings import (
-    DROPPED,
     PREFIX,
+    REMOVED_SETTINGS,
     SEE_LIST,
     Setting,
     Settings,
     all_settings,
     read_settings,
     similar_setting,
-    warn_of_dropped,
+    warn_of_removed,
 )
 from ..settings.kinds import OPTIONAL_PATH, PATH, URLS, Kind
 from .addresses import surfaces
@@ -87,8 +87,8 @@ def read_config(home: Path) -> dict[str, Any]:
             " quotes"
         ) from None
     known = {row.name for row in all_settings()}
-    for name in sorted(DROPPED.keys() & found):
-        warn_of_dropped(name, f"{path}: {name}")
+    for name in sorted(REMOVED_SETTINGS.keys() & found):
+        warn_of_removed(name, f"{path}: {name}")
         del found[name]
     for name in found:
         if name not in known:
@@ -227,7 +227,7 @@ def node_flags(
     for row in reversed(all_settings()):
         more = {"envvar": _variables(row.name), "help": _help(row)}
         command = _option(row, hidden=not is_shown(row), **more)(command)
-    for name in DROPPED:
+    for name in REMOVED_SETTINGS:
         flag, variables = _flag_of_dropped(name), _variables(name)
         command = click.option(flag, name, hidden=True, envvar=variables)(command)
     return command
@@ -267,8 +267,8 @@ def given_settings(given: Mapping[str, str | None]) -> tuple[dict[str, str], dic
     """Return the given settings, and how errors name each; warn about settings that were
     removed."""
     values = {name: value for name, value in given.items() if value is not None}
-    for name in sorted(DROPPED.keys() & values):
-        warn_of_dropped(name, _written(name, (_flag_of_dropped(name),)))
+    for name in sorted(REMOVED_SETTINGS.keys() & values):
+        warn_of_removed(name, _written(name, (_flag_of_dropped(name),)))
         del values[name]
     return values, {
         row.name: _written(row.name, row.flags) for row in all_settings() if row.name in values

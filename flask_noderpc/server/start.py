@@ -125,7 +125,7 @@ def _check_store(path: str, application: str, chain_id: str | None) -> None:
     """Raise an error for the chain of another application, before any socket listens."""
     stored = stored_identity(path)
     if stored is not None:
-        check_identity(stored, location_of(path).shown, application, chain_id)
+        check_identity(stored, location_of(path).display_name, application, chain_id)
 
 
 def _kind_of(application: Application) -> ApplicationKind | None:

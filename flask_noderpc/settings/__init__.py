@@ -28,9 +28,9 @@ from .table import (
 )
 
 __all__ = [
-    "DROPPED",
     "GROUPS",
     "PREFIX",
+    "REMOVED_SETTINGS",
     "SEE_LIST",
     "CoreSettings",
     "Setting",
@@ -39,19 +39,19 @@ __all__ = [
     "by_group",
     "check_chain_id",
     "flag_of",
-    "given_by",
-    "no_setting",
+    "non_default_values",
     "read_settings",
     "setting",
     "settings_of",
     "shown_setting",
     "similar_setting",
-    "warn_of_dropped",
+    "unknown_setting_error",
+    "warn_of_removed",
 ]
 
 log = logging.getLogger("flask_noderpc.settings")
 
-DROPPED = {
+REMOVED_SETTINGS = {
     "client_timeout": "a client has 10 seconds for the headers of a request, for its body and"
     " for each part of the response",
     "gzip_min_bytes": "responses of at least 16,384 bytes are compressed for clients on other"
@@ -74,7 +74,7 @@ def similar_setting(name: str) -> str | None:
     return like[0] if like else None
 
 
-def no_setting(key: str) -> str:
+def unknown_setting_error(key: str) -> str:
     """Return the error text for an unknown key, with the closest setting."""
     # Compare without the prefix, which would make any two names similar.
     like = similar_setting(key.removeprefix(PREFIX))
@@ -82,9 +82,11 @@ def no_setting(key: str) -> str:
     return f"unknown setting {key}; {hint}"
 
 
-def warn_of_dropped(name: str, source: str) -> None:
-    """Log that a dropped setting has no effect; ``source`` names the key, flag or file."""
-    log.warning("%s is no longer a setting and has no effect: %s", source, DROPPED[name])
+def warn_of_removed(name: str, source: str) -> None:
+    """Log that a removed setting has no effect; ``source`` names the key, flag or file."""
+    log.warning(
+        "%s is no longer a setting and has no effect: %s", source, REMOVED_SETTINGS[name]
+    )
 
 
 def shown_setting(row: Setting, value: object) -> str:
@@ -92,7 +94,7 @@ def shown_setting(row: Setting, value: object) -> str:
     return "'…'" if row.kind.is_secret and value else repr(value)
 
 
-def given_by(instances: object) -> dict[str, Any]:
+def non_default_values(instances: object) -> dict[str, Any]:
     """Return the values of features' settings instances that differ from the defaults.
 
     Raise :exc:`~flask_noderpc.errors.ConfigurationError` for an instance of another class.
@@ -121,17 +123,17 @@ def read_settings(
 
     Raise :exc:`~flask_noderpc.errors.ConfigurationError` with the key for a value of the wrong
     kind, an unknown ``NODERPC_`` key, or an unknown override; log a warning for a setting in
-    :data:`DROPPED`. ``written`` maps names of settings to the source that errors show instead
-    of the key: a flag, or a file and a name in it.
+    :data:`REMOVED_SETTINGS`. ``written`` maps names of settings to the source that errors show
+    instead of the key: a flag, or a file and a name in it.
     """
     known = {row.key for row in all_settings()}
-    dropped = {PREFIX + name.upper(): name for name in DROPPED}
+    dropped = {PREFIX + name.upper(): name for name in REMOVED_SETTINGS}
     given_keys = [key for key in config if key.startswith(PREFIX)]
     for key in (*given_keys, *(PREFIX + name.upper() for name in overrides)):
         if key in dropped:
-            warn_of_dropped(dropped[key], key)
+            warn_of_removed(dropped[key], key)
         elif key not in known:
-            raise InvalidSetting(no_setting(key))
+            raise InvalidSetting(unknown_setting_error(key))
     values: dict[str, Any] = {}
     for row in all_settings():
         given = overrides.get(row.name)

@@ -41,7 +41,7 @@ GROUPS = {
 }
 """Groups of settings: names and titles. Features have their own groups."""
 
-NEWCOMER = (
+USUAL_SETTINGS = (
     "database",
     "home",
     "application",
@@ -492,7 +492,7 @@ def all_settings() -> tuple[Setting, ...]:
                 owner=owner,
                 flags=(*row.metadata["flags"], "--" + row.name.replace("_", "-")),
                 is_of_chain=row.metadata["is_of_chain"],
-                is_usual=row.name in NEWCOMER or row.metadata["is_usual"],
+                is_usual=row.name in USUAL_SETTINGS or row.metadata["is_usual"],
             )
     return tuple(found.values())
 
@@ -512,7 +512,7 @@ def settings_of(group: str) -> list[Setting]:
     usual ones."""
     if group == "first":
         usual = [row for row in all_settings() if row.is_usual]
-        return sorted(usual, key=lambda row: (*NEWCOMER, row.name).index(row.name))
+        return sorted(usual, key=lambda row: (*USUAL_SETTINGS, row.name).index(row.name))
     return [row for row in all_settings() if row.group == group and not row.is_usual]
 
 

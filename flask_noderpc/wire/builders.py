@@ -223,7 +223,10 @@ def query_result(
     """Return the result of an application's query; ``proof_ops`` is ``None`` without a proof,
     and ``value`` may be ``None``."""
     return abci.QueryResult(
-        proof_ops=proof_ops or (), value=value or b"", shows_empty=value == b"", **members
+        proof_ops=proof_ops or (),
+        value=value or b"",
+        encodes_empty_as_string=value == b"",
+        **members,
     )
 
 

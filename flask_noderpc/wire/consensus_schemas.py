@@ -105,7 +105,7 @@ class Proposer(WireSchema):
 
 
 def _rounds(state: RoundState) -> tuple[VoteSet, ...]:
-    return (state.no_votes,)
+    return (state.empty_votes,)
 
 
 class RoundVotes(WireSchema):

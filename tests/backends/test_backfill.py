@@ -711,7 +711,7 @@ def test_the_total_of_a_range_is_that_of_what_is_indexed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # The rows of four heights are counted together.
-    monkeypatch.setattr(index, "COUNTED", 2)
+    monkeypatch.setattr(index, "COUNT_BUCKET_BITS", 2)
     append(store, chain)
     bare, unindexed = {"results": None}, {"is_indexed": False}
     for height in range(TRUSTED, 0, -1):

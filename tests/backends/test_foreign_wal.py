@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from flask_noderpc import SQLiteBackend
 from flask_noderpc.backends.sqlite import schema
-from flask_noderpc.backends.sqlite.connection import Store
+from flask_noderpc.backends.sqlite.connection import SQLiteFile
 from flask_noderpc.cli import main
 from flask_noderpc.errors import StoreError
 from flask_noderpc.testing.chains import ChainMaker, make_blocks
@@ -121,7 +121,7 @@ def test_the_wal_of_a_later_state_of_a_migration_is_refused(
     unpack("whole", path)
     mixed = path.with_name("mixed.db")
     monkeypatch.setattr(schema, "_STEP_S", -1.0)
-    steps = Store(path).migrate()
+    steps = SQLiteFile(path).migrate()
 
     for count in (60, 60, 20):
         for _ in range(count):

@@ -143,7 +143,7 @@ def interrupt(path: Path, steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
         for module, name in (
             (schema, "_BYTES"),
             (schema, "_TXS"),
-            (index_steps, "ATTRIBUTES"),
+            (index_steps, "ATTRIBUTES_PER_STEP"),
         ):
             patch.setattr(module, name, 1)
         backend = SQLiteBackend(path)

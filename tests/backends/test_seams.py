@@ -82,7 +82,7 @@ def store(open_store: OpenStore, chain: Chain) -> SQLiteBackend:
 
 @contextmanager
 def refused(store: SQLiteBackend, height: int, reason: str) -> Iterator[None]:
-    text = rf"^{re.escape(store.location.shown)}: block {height}: {reason}.*\(.*{CURE}"
+    text = rf"^{re.escape(store.location.display_name)}: block {height}: {reason}.*\(.*{CURE}"
     with pytest.raises(InvalidBlock, match=text):
         yield
 
@@ -175,7 +175,7 @@ def test_a_block_of_another_chain_id_is_refused(store: SQLiteBackend, chain: Cha
 def test_the_beginning_of_another_chain_is_refused(
     store: SQLiteBackend, chain: Chain, fork: Chain
 ) -> None:
-    shown = re.escape(store.location.shown)
+    shown = re.escape(store.location.display_name)
     known = rf"^{shown}: the store holds chain 'sample-chain' that began .*another"
     maker = ChainMaker((10,))
 

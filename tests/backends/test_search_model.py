@@ -315,7 +315,7 @@ def test_searches_find_what_was_stored(
         closing(make_store(Path(folder) / "chain.db")) as store,
         patch.object(index, "digest", lambda value: real(value) % digests),
         patch.object(search, "_FEW_PLACES", few),
-        patch.object(index_steps, "ATTRIBUTES", at_once),
+        patch.object(index_steps, "ATTRIBUTES_PER_STEP", at_once),
         patch.object(backfill, "_STEP_S", -1.0),
     ):
         model = Model(store, plan, trusted)

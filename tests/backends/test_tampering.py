@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from flask_noderpc import SQLiteBackend
 from flask_noderpc.backends.sql.packed import blocks, state
-from flask_noderpc.backends.sql.packed.blocks import opened, seal
+from flask_noderpc.backends.sql.packed.blocks import seal, unseal
 from flask_noderpc.chain.applications.kvstore import KVStore
 from flask_noderpc.cli import main
 from flask_noderpc.domain.block import ABSENT, BlockMeta
@@ -215,7 +215,7 @@ def meta(**fields: Any) -> Change:
 
 def fields(kind: str, change: Callable[[list[Any]], None]) -> Change:
     def changed(row: bytes, *key: Any) -> bytes:
-        found = opened(row, kind, *key)
+        found = unseal(row, kind, *key)
         change(found)
         return seal(found, kind, *key)
 

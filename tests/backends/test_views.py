@@ -13,7 +13,7 @@ import pytest
 
 from flask_noderpc import SQLiteBackend
 from flask_noderpc.domain.block import ABSENT, BlockIDFlag
-from flask_noderpc.domain.search import indexed
+from flask_noderpc.domain.search import indexed_attributes
 from flask_noderpc.domain.time import SECOND
 from flask_noderpc.protocol.comet.hashes import block_id, tx_hash
 from flask_noderpc.testing import SampleChain
@@ -71,14 +71,14 @@ def test_events(at: sqlite3.Connection, sample: SampleChain) -> None:
         (item.block.header.height, position, event, key, value)
         for item in sample.blocks
         for position, result in enumerate(item.results.tx_results)
-        for event, attributes in enumerate(indexed(result.events))
+        for event, attributes in enumerate(indexed_attributes(result.events))
         for key, value in dict.fromkeys(attributes)
     )
     assert Counter(blocks.fetchall()) == Counter(
         (item.block.header.height, event, key, value)
         for item in sample.blocks
         for event, attributes in enumerate(
-            indexed(item.results.begin_block_events + item.results.end_block_events)
+            indexed_attributes(item.results.begin_block_events + item.results.end_block_events)
         )
         for key, value in dict.fromkeys(attributes)
     )

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from flask_noderpc import SQLiteBackend
-from flask_noderpc.backends.sqlite.connection import Store
+from flask_noderpc.backends.sqlite.connection import SQLiteFile
 from flask_noderpc.backends.sqlite.handles import Writer
 from flask_noderpc.errors import MempoolFull, StoreError
 from tests.helpers.until import PATIENCE, until
@@ -25,7 +25,7 @@ Work = Callable[[Connection], object]
 
 @pytest.fixture
 def writer(path: Path) -> Iterator[Writer]:
-    made = Writer(Store(path))
+    made = Writer(SQLiteFile(path))
     made.open()
     yield made
     made.close()

@@ -259,7 +259,7 @@ def test_expired_evidence_is_dropped(three: EmbeddedChain) -> None:
         # blocks.
         at.execute("UPDATE pending_evidence SET height = -1000000, time = 0")
 
-        pool.settle(at, [three.reads.block(5)[1]])
+        pool.remove_settled(at, [three.reads.block(5)[1]])
 
     assert three.store.reap_evidence(1 << 20) == ()
 

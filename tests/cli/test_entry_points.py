@@ -21,7 +21,7 @@ from flask_noderpc.chain.block_scheduler import BlockSchedule
 from flask_noderpc.cli import cli, main
 from flask_noderpc.ethereum.application.application import EvmApplication
 from flask_noderpc.ethereum.application.state import LATEST, EvmHead
-from flask_noderpc.settings import DROPPED, all_settings, read_settings
+from flask_noderpc.settings import REMOVED_SETTINGS, all_settings, read_settings
 from flask_noderpc.testing import make_chain
 from tests.helpers.until import PATIENCE
 
@@ -203,7 +203,7 @@ def test_dropped_settings_are_taken_with_a_warning_from_each_source(tmp_path: Pa
         ("FLASK_NODERPC_CLIENT_TIMEOUT", "client_timeout"),
         (f"{file}: max_websockets", "max_websockets"),
     ):
-        what = f"{source} is no longer a setting and has no effect: {DROPPED[name]}"
+        what = f"{source} is no longer a setting and has no effect: {REMOVED_SETTINGS[name]}"
         assert asked.stderr.count(f"WARNING: {what}\n") == 1
     # The address is refused, which is read after the flags.
     assert "--rpc.laddr" in asked.stderr.splitlines()[-1]

@@ -13,7 +13,7 @@ from flask import Flask
 from flask_noderpc import ConfigurationError, NodeRPC, noderpc_bp
 from flask_noderpc.extension import mounts
 from flask_noderpc.feature import application_names, features
-from flask_noderpc.settings import DROPPED, Settings, all_settings, read_settings
+from flask_noderpc.settings import REMOVED_SETTINGS, Settings, all_settings, read_settings
 from flask_noderpc.wire.dialects import DIALECTS
 
 from .conftest import MakeApp
@@ -210,7 +210,7 @@ def test_an_option_that_is_no_setting_is_refused(make_app: MakeApp) -> None:
         make_app().register_blueprint(noderpc_bp, colour="red")
 
 
-@pytest.mark.parametrize("name", DROPPED)
+@pytest.mark.parametrize("name", REMOVED_SETTINGS)
 def test_a_dropped_setting_is_taken_with_a_warning(
     make_app: MakeApp, caplog: pytest.LogCaptureFixture, name: str
 ) -> None:
@@ -219,7 +219,7 @@ def test_a_dropped_setting_is_taken_with_a_warning(
     keywords: Any = {name: 1}
     NodeRPC(make_app(), **keywords)
 
-    warning = f"{key} is no longer a setting and has no effect: {DROPPED[name]}"
+    warning = f"{key} is no longer a setting and has no effect: {REMOVED_SETTINGS[name]}"
     assert [text for text in caplog.messages if key in text] == [warning] * 2
     assert name not in {row.name for row in all_settings()}
 

@@ -21,7 +21,7 @@ class Location:
 
     path: str
     """Location as the user gave it."""
-    shown: str
+    display_name: str
     """Name of the location in errors, without passwords."""
     read_only = False
     takes_replicas = False
@@ -64,7 +64,7 @@ class FileLocation(Location):
         self.read_only = (
             self.options.get("mode") == "ro" or self.options.get("immutable") == "1"
         )
-        self.shown = str(self.file) if uri else self.path
+        self.display_name = str(self.file) if uri else self.path
         """Name of the file in errors: the given name, or the path of the URI."""
 
     @property

@@ -266,7 +266,7 @@ def scan_txs(
         for index, result in enumerate(results.tx_results)
         if search.matches(searchable(result.events)) and not _is_repeat(blocks, height, index)
     ]
-    positions = _cut(found, page)
+    positions = _slice_page(found, page)
     remaining_bytes = limits.size
     records = []
     for height, index in positions:
@@ -286,7 +286,7 @@ def scan_blocks(
         for height, results in _results(blocks, search, limits)
         if search.matches(results.begin_block_events + results.end_block_events)
     ]
-    return FoundHeights(len(found), tuple(_cut(found, page)))
+    return FoundHeights(len(found), tuple(_slice_page(found, page)))
 
 
 def _results(
@@ -305,7 +305,7 @@ def _results(
         yield height, results
 
 
-def _cut(found: list[T], page: Page) -> Sequence[T]:
+def _slice_page(found: list[T], page: Page) -> Sequence[T]:
     ordered = found[::-1] if page.newest_first else found
     return ordered[page.offset : page.offset + page.limit]
 

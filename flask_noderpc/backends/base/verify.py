@@ -37,7 +37,7 @@ def verify_chain(
     unsupported = set[str]()
     while height <= high:
         try:
-            head = _check(reads, head or _before(reads, height), height, unsupported)
+            head = _check(reads, head or _state_before(reads, height), height, unsupported)
         except (InvalidBlock, NotFound, ValueError) as error:
             lowest = reads.base_height()
             if lowest > height:
@@ -56,7 +56,7 @@ def verify_chain(
     return checked
 
 
-def _before(reads: ChainReads, height: int) -> ChainState:
+def _state_before(reads: ChainReads, height: int) -> ChainState:
     """Return the state that the block at ``height`` must follow, built from stored data."""
     block = reads.block(height)[1]
     header = block.header
@@ -64,7 +64,7 @@ def _before(reads: ChainReads, height: int) -> ChainState:
     first = height == initial
     if first:
         _check_first_sets(reads, height)
-    last_validators = None if first else _set_below(reads, height)
+    last_validators = None if first else _parent_set(reads, height)
     unchecked = frozenset[str]()
     if last_validators is None and not first:
         unchecked = frozenset({"last_commit.signatures", "time"})
@@ -94,7 +94,7 @@ def _genesis_time(reads: ChainReads, header: Header) -> int:
         return header.time
 
 
-def _set_below(reads: ChainReads, height: int) -> ValidatorSet | None:
+def _parent_set(reads: ChainReads, height: int) -> ValidatorSet | None:
     """Return the validator set that signed the parent; ``None`` if it is not stored because the
     store begins here."""
     try:

@@ -32,10 +32,10 @@ _STEP_S = 0.025
 # Weight of the blocks that are written between two checks of the deadline.
 _BATCH = 800
 
-_HELD = _SETS, _PARAMS = "validator_sets", "consensus_params"
+_EXTENDED_TABLES = _SETS, _PARAMS = "validator_sets", "consensus_params"
 
 
-def add_some(at: Connection, items: Sequence[Prepared[OlderBlock]]) -> int:
+def add_until_deadline(at: Connection, items: Sequence[Prepared[OlderBlock]]) -> int:
     """Add blocks until the transaction's time is over; return the number added.
 
     The next transaction starts or continues with the first block that was not finished.
@@ -44,7 +44,7 @@ def add_some(at: Connection, items: Sequence[Prepared[OlderBlock]]) -> int:
     # Finish the large block of the previous call, possibly of an interrupted process.
     if not index_steps.finish(at, deadline):
         return 0
-    step, added = _Step(at, deadline), 0
+    step, added = _BackfillTransaction(at, deadline), 0
     for prepared in items:
         try:
             is_added = step.add(prepared)
@@ -61,7 +61,7 @@ def add_some(at: Connection, items: Sequence[Prepared[OlderBlock]]) -> int:
     return added
 
 
-class _Link(NamedTuple):
+class _ExpectedBlock(NamedTuple):
     """Stored facts that the next block to add must match."""
 
     chain_id: str
@@ -72,20 +72,22 @@ class _Link(NamedTuple):
     """Header of the following block; ``None`` if only a trusted block is stored."""
 
 
-def _link(at: Connection) -> _Link:
-    begins = chain.existing(at)
+def _expected_block(at: Connection) -> _ExpectedBlock:
+    begins = chain.require_start(at)
     chain_id, initial_height, trusted = begins
     lowest = blocks.lowest_meta(at, chain_id)
     if lowest is not None:
         above = lowest.header
-        return _Link(chain_id, initial_height, above.height - 1, above.last_block_id, above)
+        return _ExpectedBlock(
+            chain_id, initial_height, above.height - 1, above.last_block_id, above
+        )
     if trusted is not None:
         height = trusted.header.height
-        return _Link(chain_id, initial_height, height, trusted.block_id, None)
+        return _ExpectedBlock(chain_id, initial_height, height, trusted.block_id, None)
     raise InvalidBlock("the chain has no block yet, and begins at its genesis")
 
 
-class _Step:
+class _BackfillTransaction:
     """Blocks that one transaction adds and writes together.
 
     The object caches what the store knows about the next block, and the heights from which
@@ -95,13 +97,13 @@ class _Step:
     def __init__(self, at: Connection, deadline: float) -> None:
         self._at, self._deadline = at, deadline
         self._batch = Batch(at, _BATCH)
-        self._next: _Link | None = None
-        self._held: dict[str, tuple[int, int]] = {}
+        self._next: _ExpectedBlock | None = None
+        self._extended: dict[str, tuple[int, int]] = {}
 
     def write(self) -> None:
         """Write the blocks added so far."""
-        for table in _HELD:
-            self._write_held(table)
+        for table in _EXTENDED_TABLES:
+            self._write_extended(table)
         self._batch.write()
 
     def add(self, prepared: Prepared[OlderBlock]) -> bool:
@@ -110,15 +112,15 @@ class _Step:
         item, found, slices = prepared
         height = item.block.header.height
         block_writes.check_place(height, len(item.block.txs))
-        link = self._next or _link(self._at)
+        link = self._next or _expected_block(self._at)
         if height > link.height:
             self.write()
-            known = _stored_link(self._at, item, found, link)
+            known = _stored_block(self._at, item, found, link)
             if known is not None:
                 return _compare_stored(self._at, prepared, known, self._deadline)
-        item, found = _checked(item, found, link)
-        results = _results(item, link)
-        if results is not None and not index_steps.leave_out_repeats(
+        item, found = _check(item, found, link)
+        results = _results_to_store(item, link)
+        if results is not None and not index_steps.unindex_repeats(
             self._at, height, found.tx_hashes, results, self._deadline
         ):
             return False
@@ -133,7 +135,7 @@ class _Step:
         )
         if item.is_indexed and is_large:
             self.write()
-            index_steps.begin(self._at, height)
+            index_steps.begin_indexing(self._at, height)
             return index_steps.is_finished(self._at) or self._finish()
         if self._batch.is_full:
             self.write()
@@ -144,21 +146,21 @@ class _Step:
         in_time = time.monotonic() <= self._deadline
         return in_time and index_steps.finish(self._at, self._deadline)
 
-    def _hold(self, table: str, height: int) -> None:
+    def _extend_down(self, table: str, height: int) -> None:
         """Extend the lowest row of a table down to this height."""
-        since, _ = self._held.get(table, (height + 1, 0))
-        self._held[table] = since, height
+        since, _ = self._extended.get(table, (height + 1, 0))
+        self._extended[table] = since, height
 
-    def _write_held(self, table: str) -> None:
-        held = self._held.pop(table, None)
+    def _write_extended(self, table: str) -> None:
+        held = self._extended.pop(table, None)
         if held is not None:
-            state.hold_from(self._at, table, *held)
+            state.extend_down(self._at, table, *held)
 
-    def _write_set(self, item: OlderBlock, link: _Link) -> None:
+    def _write_set(self, item: OlderBlock, link: _ExpectedBlock) -> None:
         header = item.block.header
         height = header.height
         if link.above is not None and header.validators_hash == link.above.validators_hash:
-            self._hold(_SETS, height)
+            self._extend_down(_SETS, height)
         elif item.validators is None and link.above is not None:
             raise InvalidBlock(
                 f"block {height}: its validators differ from the next block's, and are needed"
@@ -172,17 +174,17 @@ class _Step:
     def _write_params(self, item: OlderBlock, results: BlockResults | None) -> None:
         height = item.block.header.height
         if item.params is not None:
-            self._write_held(_PARAMS)
+            self._write_extended(_PARAMS)
         # The Cosmos SDK sends a parameter update in each block, which usually changes nothing.
         is_unchanged = results is not None and (
             results.consensus_param_updates is None
             or (item.params is not None and item.params == state.params(self._at, height + 1))
         )
         if is_unchanged:
-            self._hold(_PARAMS, height)
+            self._extend_down(_PARAMS, height)
         if item.params is None:
             return
-        self._write_held(_PARAMS)
+        self._write_extended(_PARAMS)
         if state.params(self._at, height) is None:
             # The parameters of the following heights may differ.
             state.write_params(self._at, height, item.params, until=height + is_unchanged)
@@ -191,7 +193,7 @@ class _Step:
         self,
         prepared: Prepared[OlderBlock],
         results: BlockResults | None,
-        link: _Link,
+        link: _ExpectedBlock,
         at_once: bool,
     ) -> None:
         item, found, slices = prepared
@@ -209,8 +211,8 @@ class _Step:
         self._batch.add(NewBlock(meta, block, found.tx_hashes, slices, results, marks, at_once))
 
 
-def _checked(
-    item: OlderBlock, found: BlockHashes, link: _Link
+def _check(
+    item: OlderBlock, found: BlockHashes, link: _ExpectedBlock
 ) -> tuple[OlderBlock, BlockHashes]:
     """Compare a block with what the store knows about it; return it in the form to store."""
     if item.validators is not None and not are_known(item.validators):
@@ -219,19 +221,19 @@ def _checked(
         # A block whose parts are computed differently from CometBFT also has a different part
         # set.
         found = found._replace(block_id=link.block_id)
-    compare(item.block, _fields(item, found, link), item.unchecked)
+    compare(item.block, _expected_fields(item, found, link), item.unchecked)
     return item, found
 
 
 def _compare_stored(
-    at: Connection, prepared: Prepared[OlderBlock], known: _Link, deadline: float
+    at: Connection, prepared: Prepared[OlderBlock], known: _ExpectedBlock, deadline: float
 ) -> bool:
     """Compare a block with the stored block of its height, and store what that one lacks;
     return false if the deadline passes before the end."""
     item, found, slices = prepared
     item = replace(item, unchecked=item.unchecked | blocks.unchecked(at, known.height))
-    item, found = _checked(item, found, known)
-    results = _results(item, known)
+    item, found = _check(item, found, known)
+    results = _results_to_store(item, known)
     if results is None:
         return True
     if known.above is not None:
@@ -243,9 +245,9 @@ def _compare_stored(
     return True
 
 
-def _stored_link(
-    at: Connection, item: OlderBlock, found: BlockHashes, link: _Link
-) -> _Link | None:
+def _stored_block(
+    at: Connection, item: OlderBlock, found: BlockHashes, link: _ExpectedBlock
+) -> _ExpectedBlock | None:
     """Return what the store knows about the block, if it is stored; ``None`` otherwise."""
     height = item.block.header.height
     known = blocks.meta(at, height, link.chain_id)
@@ -260,7 +262,7 @@ def _stored_link(
     return link._replace(height=height, block_id=known.block_id, above=above)
 
 
-def _fields(item: OlderBlock, found: BlockHashes, link: _Link) -> Expected:
+def _expected_fields(item: OlderBlock, found: BlockHashes, link: _ExpectedBlock) -> Expected:
     """Return actual and expected values of a block's fields."""
     header, last = item.block.header, item.block.last_commit
     first = header.height == link.initial_height
@@ -297,7 +299,7 @@ def _result_fields(results: BlockResults, above: Header | None) -> Expected:
     return rules
 
 
-def _results(item: OlderBlock, link: _Link) -> BlockResults | None:
+def _results_to_store(item: OlderBlock, link: _ExpectedBlock) -> BlockResults | None:
     results = item.results
     if results is None or results.app_hash or link.above is None:
         return results
@@ -309,7 +311,7 @@ def _add_results(
 ) -> bool:
     """Store proven results if they are missing, and index them; return false if the deadline
     passes before the end."""
-    item, height = prepared.item, results.height
+    item, height = prepared.block_item, results.height
     lacks_results, lacks_index = at.execute(
         "SELECT results IS NULL, events IS NULL FROM blocks JOIN results USING (height)"
         " WHERE height = ?",
@@ -317,11 +319,11 @@ def _add_results(
     ).fetchone()
     if lacks_results:
         tx_hashes = prepared.hashes.tx_hashes
-        if not index_steps.leave_out_repeats(at, height, tx_hashes, results, deadline):
+        if not index_steps.unindex_repeats(at, height, tx_hashes, results, deadline):
             return False
         _write_results(at, prepared, results)
     if item.is_indexed and lacks_index:
-        return index_steps.more(at, height, deadline)
+        return index_steps.continue_indexing(at, height, deadline)
     return True
 
 
@@ -341,4 +343,4 @@ def _write_results(
     rows = block_writes.tx_rows(height, found.tx_hashes, results.tx_results)
     block_writes.write_txs(at, rows)
     hits.write(at, [BlockTxs(height, item.block.txs, results.tx_results)])
-    index_steps.changed(at)
+    index_steps.invalidate_caches(at)

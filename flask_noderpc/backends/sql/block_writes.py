@@ -144,7 +144,7 @@ def write_txs(at: Connection, rows: Iterable[TxRow]) -> None:
 
 def write_commits(at: Connection, commits: Sequence[Commit]) -> None:
     """Write the commits for blocks, replacing stored ones."""
-    addresses = state.addresses_of(at, [commit.height for commit in commits])
+    addresses = state.addresses_by_height(at, [commit.height for commit in commits])
     signed = [(commit, addresses[commit.height]) for commit in commits]
     at.executemany(
         'INSERT INTO commits (height, "commit") VALUES (?, ?)'
@@ -206,7 +206,7 @@ B = TypeVar("B", CommittedBlock, BlockWithoutResults, OlderBlock)
 class Prepared(NamedTuple, Generic[B]):
     """A block with its hashes, and the rows of its transactions."""
 
-    item: B
+    block_item: B
     hashes: BlockHashes
     slices: Sequence[PackedSlice]
 
@@ -238,7 +238,7 @@ def _slices(
 
 
 # Weight of a block without transactions, in indexed attributes.
-_OF_A_BLOCK = 50
+_BLOCK_WEIGHT = 50
 
 
 class NewBlock(NamedTuple):
@@ -274,7 +274,7 @@ class Batch:
         return self._weight >= self._most
 
     @property
-    def shown(self) -> str:
+    def heights_text(self) -> str:
         """Heights of the blocks, for errors."""
         heights = [each.height for each in self._blocks]
         low, high = min(heights), max(heights)
@@ -284,7 +284,7 @@ class Batch:
         """Add a block to the batch."""
         check_place(found.height, found.meta.tx_count)
         self._blocks.append(found)
-        self._weight += _OF_A_BLOCK
+        self._weight += _BLOCK_WEIGHT
         if found.results is not None:
             self._weight += weight(found.results.tx_results)
 
@@ -301,7 +301,7 @@ class Batch:
         blocks, commits = self._blocks, list(self._commits.values())
         heights = [each.height for each in blocks] + [each.height for each in commits]
         if heights:
-            self.at.engine.make_room(self.at, min(heights), max(heights))
+            self.at.engine.prepare_range(self.at, min(heights), max(heights))
         if blocks:
             self._write(blocks)
         if commits:
@@ -354,7 +354,7 @@ def _index(
         at, [(height, results.block_events) for height, results in indexed.items()]
     )
     known = [(each.tx_hashes, each.results) for each in found if each.results is not None]
-    txs = [each for each in index.to_index(at, known) if each[0] in indexed]
+    txs = [each for each in index.txs_to_index(at, known) if each[0] in indexed]
     places = [place(height, position) for height, position, _ in txs]
     tx_texts = index.write_results(at, txs)
     return (

@@ -41,7 +41,7 @@ def places(low: int, high: int) -> tuple[int, int]:
     return place(min(max(low, 0), LAST_HEIGHT)), last
 
 
-def is_there(at: Connection, height: int) -> bool:
+def is_stored(at: Connection, height: int) -> bool:
     """Return true if the block is stored."""
     found = at.execute("SELECT 1 FROM blocks WHERE height = ?", (height,)).fetchone()
     if found is None:
@@ -136,16 +136,16 @@ def block(at: Connection, height: int, chain_id: str) -> tuple[BlockID, Block] |
     packed_meta, packed_commit, *members, has_evidence, first_slice = row
     found = packed.unpack_meta(packed_meta, height, chain_id)
     header = found.header
-    pieces = evidence.of_block(at, height) if has_evidence else ()
+    pieces = evidence.block_evidence(at, height) if has_evidence else ()
     _check_evidence(at, header, pieces)
-    last_commit = _unpacked(packed_commit, height - 1, members) or NO_COMMIT
+    last_commit = _unpack_commit(packed_commit, height - 1, members) or NO_COMMIT
     if last_commit.block_id.hash != header.last_block_id.hash:
         raise DamagedRow("commit", height - 1, "it is missing, or for another block")
     txs = _txs(at, height, found.tx_count, first_slice)
     return found.block_id, Block(header, txs, pieces, last_commit, found.form)
 
 
-def with_txs(
+def meta_with_txs(
     at: Connection, height: int, chain_id: str
 ) -> tuple[BlockMeta, tuple[bytes, ...]] | None:
     """Return the meta of a block with its transactions; ``None`` if it is not stored."""
@@ -212,7 +212,7 @@ def commit(at: Connection, height: int) -> Commit | None:
     return packed.unpack_commit(row[0], height, lambda: state.addresses(at, height))
 
 
-def _unpacked(row: bytes | None, height: int, members: Sequence[Any]) -> Commit | None:
+def _unpack_commit(row: bytes | None, height: int, members: Sequence[Any]) -> Commit | None:
     """Return a commit, given the row of the validator set in force at its height."""
     if row is None:
         return None
@@ -229,7 +229,7 @@ def signed_header(
         return None
     packed_meta, packed_commit, *members, latest = row
     own = packed.unpack_meta(packed_meta, height, chain_id)
-    found = _unpacked(packed_commit, height, members)
+    found = _unpack_commit(packed_commit, height, members)
     if found is None or found.block_id.hash != own.block_id.hash:
         raise DamagedRow("commit", height, "it is missing, or for another block")
     return SignedHeader(own.header, found, own.form), height < latest
@@ -240,7 +240,7 @@ def results(at: Connection, height: int) -> BlockResults | None:
     row = at.execute(
         _RESULTS, {"height": height, "first": places(height, height)[0]}
     ).fetchone()
-    if row is None and is_there(at, height):
+    if row is None and is_stored(at, height):
         raise DamagedRow("results", height, "they are missing")
     if row is None or row[0] is None:
         return None
@@ -332,16 +332,16 @@ def unchecked(at: Connection, height: int) -> frozenset[str]:
 def all_unchecked(at: Connection) -> dict[str, Range]:
     """Return all unchecked fields, each with the number of blocks, the lowest and the highest
     height."""
-    return _marked(at, "unchecked")
+    return _marked_blocks(at, "unchecked")
 
 
 def all_unverified(at: Connection) -> dict[str, Range]:
     """Return all unverified fields, each with the number of blocks, the lowest and the highest
     height."""
-    return _marked(at, "unverified")
+    return _marked_blocks(at, "unverified")
 
 
-def _marked(at: Connection, column: str) -> dict[str, Range]:
+def _marked_blocks(at: Connection, column: str) -> dict[str, Range]:
     found: dict[str, Range] = {}
     for names, *each in at.execute(
         f"SELECT {column}, count(*), min(height), max(height) FROM blocks"

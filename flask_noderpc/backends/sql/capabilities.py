@@ -28,7 +28,7 @@ class SQLAppState:
         self._files = files
         self._select_one = (
             "SELECT content, checksum FROM app_state"
-            f" WHERE {engine.long('key')} = {engine.long('?')}"
+            f" WHERE {engine.unique_key('key')} = {engine.unique_key('?')}"
         )
 
     def get(self, key: bytes) -> bytes | None:
@@ -39,7 +39,7 @@ class SQLAppState:
         try:
             return bytes(values.app_value(key, *row))
         except DamagedRow as error:
-            raise StoreError(str(error), self._files.location.shown) from None
+            raise StoreError(str(error), self._files.location.display_name) from None
 
     def range(
         self, prefix: bytes, after: bytes | None = None, limit: int = 1000
@@ -53,9 +53,9 @@ class SQLAppState:
         files = self._files()
         # Read these before the snapshot, so that no transaction is missed that is stored in
         # between.
-        incoming = files.incoming.txs()
+        incoming = files.unstored_txs.txs()
         with files.readers.snapshot() as at:
-            stored = mempool.after(at, cursor, limit)
+            stored = mempool.pending_after(at, cursor, limit)
             return Waiting(stored, incoming, mempool.count(at).total)
 
 

@@ -27,7 +27,7 @@ T = TypeVar("T")
 _RESULT_FIELDS = frozenset({"app_hash", "last_results_hash"})
 
 
-class Beginning(NamedTuple):
+class ChainStart(NamedTuple):
     """Chain ID, initial height, and the trusted block above which the store began."""
 
     chain_id: str
@@ -39,7 +39,7 @@ class Beginning(NamedTuple):
         return self.trusted is not None and self.trusted.header.height == height
 
 
-def beginning(at: Connection) -> Beginning | None:
+def chain_start(at: Connection) -> ChainStart | None:
     """Return the beginning of the chain; ``None`` if the store has no chain yet."""
     row = at.execute(
         "SELECT trusted, beginning, chain_id, initial_height, trusted_height, app_hash"
@@ -51,12 +51,12 @@ def beginning(at: Connection) -> Beginning | None:
     packed.check_beginning(copy, tuple(fields))
     chain_id, initial_height, height, _ = fields
     meta = None if trusted is None else packed_blocks.unpack_meta(trusted, height, chain_id)
-    return Beginning(chain_id, initial_height, meta)
+    return ChainStart(chain_id, initial_height, meta)
 
 
-def existing(at: Connection) -> Beginning:
+def require_start(at: Connection) -> ChainStart:
     """Return the beginning of the chain; raise ``StoreError`` if the store has no chain yet."""
-    found = beginning(at)
+    found = chain_start(at)
     if found is None:
         raise StoreError("the store holds no chain yet: init_chain or init_at comes first")
     return found
@@ -75,10 +75,10 @@ def init_chain(
     at: Connection, genesis: Genesis, state_: InitChain, application: str = ""
 ) -> None:
     """Store the genesis; storing an equal one again changes nothing."""
-    begins = beginning(at)
+    begins = chain_start(at)
     if begins is not None:
         if begins.trusted is not None or stored_genesis(at) != genesis:
-            raise _other(begins)
+            raise _other_chain_error(begins)
         return
     params = genesis.consensus_params
     if state_.consensus_params:
@@ -90,10 +90,10 @@ def init_chain(
     write_changes(at, state_.changes)
 
 
-def _other(known: Beginning) -> StoreError:
-    beginning = "of another genesis" if known.trusted is None else "that began at another block"
+def _other_chain_error(known: ChainStart) -> StoreError:
+    start = "of another genesis" if known.trusted is None else "that began at another block"
     return StoreError(
-        f"the store holds chain {known.chain_id!r} {beginning}: use another NODERPC_DATABASE"
+        f"the store holds chain {known.chain_id!r} {start}: use another NODERPC_DATABASE"
         " for this one"
     )
 
@@ -117,7 +117,7 @@ def write(at: Connection, genesis: Genesis, app_hash: bytes, application: str) -
 
 def stored_genesis(at: Connection) -> Genesis:
     """Return the genesis document; raise :exc:`GenesisNotAvailable` or ``StoreError``."""
-    existing(at)
+    require_start(at)
     row = at.execute("SELECT genesis, app_state FROM chain").fetchone()
     if row[0] is None:
         raise GenesisNotAvailable
@@ -126,13 +126,13 @@ def stored_genesis(at: Connection) -> Genesis:
 
 def set_genesis(at: Connection, genesis: Genesis) -> None:
     """Store the genesis document of a chain that began at a trusted block."""
-    found = existing(at)
+    found = require_start(at)
     if (found.chain_id, found.initial_height) != (genesis.chain_id, genesis.initial_height):
-        raise _other(found)
+        raise _other_chain_error(found)
     (stored,) = at.execute("SELECT genesis FROM chain").fetchone()
     if stored is not None:
         if stored_genesis(at) != genesis:
-            raise _other(found)
+            raise _other_chain_error(found)
         return
     at.execute(
         "UPDATE chain SET genesis = ?, app_state = ?, revision = revision + 1",
@@ -155,11 +155,11 @@ def init_at(
     """Begin a chain above a trusted block; calling it again with equal values changes
     nothing."""
     meta = BlockMeta(commit.block_id, 0, header, 0)
-    begins = beginning(at)
+    begins = chain_start(at)
     if begins is not None:
-        same = begins == Beginning(chain_id, initial_height, meta)
+        same = begins == ChainStart(chain_id, initial_height, meta)
         if not same or not _are_stored(at, header.height, validators, params):
-            raise _other(begins)
+            raise _other_chain_error(begins)
         return
     _check_trusted(chain_id, initial_height, header, commit, validators)
     at.execute(
@@ -176,7 +176,7 @@ def init_at(
     for height, members in enumerate(validators, header.height):
         state.write_set(at, height, members)
     state.write_params(at, header.height + 1, params)
-    at.engine.make_room(at, header.height, header.height)
+    at.engine.prepare_range(at, header.height, header.height)
     block_writes.write_commits(at, [commit])
 
 
@@ -230,10 +230,10 @@ def _has_hash(members: ValidatorSet, expected: bytes) -> bool:
 
 def load_head(at: Connection) -> ChainState:
     """Return the state of the stored chain after its last block."""
-    found = existing(at)
+    found = require_start(at)
     (height,) = at.execute(f"SELECT max(height) FROM {at.engine.heights}").fetchone()
     if height is not None:
-        meta = _known(blocks.meta(at, height, found.chain_id))
+        meta = _require(blocks.meta(at, height, found.chain_id))
         head = replace(_state(at, found, height), block_id=meta.block_id, time=meta.header.time)
         results = blocks.results(at, height)
         if results is None or (found.is_trusted(height) and not results.app_hash):
@@ -265,7 +265,7 @@ def state_before(at: Connection, block: Block) -> ChainState:
     signers = state.validators(at, height - 1)
     return ChainState(
         chain_id=header.chain_id,
-        initial_height=existing(at).initial_height,
+        initial_height=require_start(at).initial_height,
         height=height - 1,
         block_id=header.last_block_id,
         time=header.time,
@@ -273,14 +273,14 @@ def state_before(at: Connection, block: Block) -> ChainState:
         results_hash=header.last_results_hash,
         commit=block.last_commit,
         last_validators=signers or ValidatorSet(),
-        validators=_known(state.validators(at, height)),
-        next_validators=_known(state.validators(at, height + 1)),
-        params=_known(state.params(at, height)),
+        validators=_require(state.validators(at, height)),
+        next_validators=_require(state.validators(at, height + 1)),
+        params=_require(state.params(at, height)),
         unchecked=frozenset(() if signers else ("time", "last_commit.signatures")),
     )
 
 
-def _state(at: Connection, found: Beginning, height: int) -> ChainState:
+def _state(at: Connection, found: ChainStart, height: int) -> ChainState:
     return ChainState(
         chain_id=found.chain_id,
         initial_height=found.initial_height,
@@ -291,13 +291,13 @@ def _state(at: Connection, found: Beginning, height: int) -> ChainState:
         results_hash=hashes.results_hash(()),
         commit=blocks.commit(at, height) or NO_COMMIT,
         last_validators=state.validators(at, height) or ValidatorSet(),
-        validators=_known(state.validators(at, height + 1)),
-        next_validators=_known(state.validators(at, height + 2)),
-        params=_known(state.params(at, height + 1)),
+        validators=_require(state.validators(at, height + 1)),
+        next_validators=_require(state.validators(at, height + 2)),
+        params=_require(state.params(at, height + 1)),
     )
 
 
-def _known(value: T | None) -> T:
+def _require(value: T | None) -> T:
     if value is None:
         raise StoreError("the store has no results, validators or parameters for its head")
     return value

@@ -96,16 +96,16 @@ class Engine(ABC):
         text: str = stored
         return text
 
-    def long(self, value: str) -> str:
+    def unique_key(self, value: str) -> str:
         """Return an expression by which a unique value of any length is indexed."""
         return value
 
-    def head(self, value: str) -> str:
+    def prefix_key(self, value: str) -> str:
         """Return an expression by which bytes of any length are indexed in byte order."""
         return value
 
     @abstractmethod
-    def numbers(self, values: Sequence[int]) -> object:
+    def integers_param(self, values: Sequence[int]) -> object:
         """Return integers as the one parameter of :meth:`is_one_of`."""
 
     # SQL expressions.
@@ -153,7 +153,7 @@ class Engine(ABC):
         """Return a value that changes with commits of other connections, except those that only
         add blocks or leave the state of the latest block unchanged."""
 
-    def make_room(self, at: Connection, low: int, high: int) -> None:
+    def prepare_range(self, at: Connection, low: int, high: int) -> None:
         """Prepare the tables so that this transaction can write blocks of a range of
         heights."""
 

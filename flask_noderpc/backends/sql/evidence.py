@@ -35,7 +35,7 @@ def write(at: Connection, height: int, pieces: Sequence[Evidence]) -> None:
     )
 
 
-def of_block(at: Connection, height: int) -> tuple[Evidence, ...]:
+def block_evidence(at: Connection, height: int) -> tuple[Evidence, ...]:
     """Return the evidence of a block."""
     found = at.execute(
         "SELECT evidence, position FROM evidence WHERE height = ? ORDER BY position", (height,)
@@ -51,7 +51,7 @@ def is_known(connection: Connection, evidence_hash: bytes) -> bool:
     )
 
 
-def waits(connection: Connection) -> bool:
+def has_pending(connection: Connection) -> bool:
     """Return true if any evidence is pending."""
     return connection.execute("SELECT 1 FROM pending_evidence").fetchone() is not None
 
@@ -84,11 +84,11 @@ def reap(connection: Connection, max_bytes: int) -> tuple[Evidence, ...]:
     for evidence_hash, size in found:
         if size <= max_bytes:
             max_bytes -= size
-            taken.append(waiting(connection, evidence_hash))
+            taken.append(pending_piece(connection, evidence_hash))
     return tuple(taken)
 
 
-def waiting(connection: Connection, evidence_hash: bytes) -> Evidence:
+def pending_piece(connection: Connection, evidence_hash: bytes) -> Evidence:
     """Return the pending evidence with this hash."""
     row, height = connection.execute(
         "SELECT evidence, height FROM pending_evidence WHERE hash = ?", (evidence_hash,)
@@ -96,14 +96,14 @@ def waiting(connection: Connection, evidence_hash: bytes) -> Evidence:
     return packed.unpack_evidence(row, height, evidence_hash)
 
 
-def settle(connection: Connection, blocks: Sequence[Block]) -> None:
+def remove_settled(connection: Connection, blocks: Sequence[Block]) -> None:
     """Remove pending evidence that these blocks contain, or that is too old or too large for a
     block."""
     connection.executemany(
         "DELETE FROM pending_evidence WHERE hash = ?",
         ((evidence_hash_of(piece),) for block in blocks for piece in block.evidence),
     )
-    if not blocks or not waits(connection):
+    if not blocks or not has_pending(connection):
         return
     last = blocks[-1].header
     params = state.params(connection, last.height + 1)

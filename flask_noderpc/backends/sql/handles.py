@@ -27,21 +27,21 @@ from ..base.location import Location
 from ..base.reads import ChainVersion
 from . import ledger
 from .connection import Connection, Engine
-from .writer import Incoming, Writer
+from .writer import UnstoredTxs, Writer
 
 T = TypeVar("T")
 
 
-class Turns(Generic[T]):
+class FairQueue(Generic[T]):
     """First-come, first-served queue for a fixed set of items.
 
     With ``queue.Queue`` or a semaphore, a thread that has just released an item could take it
     again before threads that have waited longer.
     """
 
-    def __init__(self, things: Iterable[T]) -> None:
+    def __init__(self, items: Iterable[T]) -> None:
         # Reuse the item that was released last, so that an idle node has only one of them open.
-        self._idle = list(things)
+        self._idle = list(items)
         self._waiting: deque[_Ticket[T]] = deque()
         self._lock = threading.Lock()
 
@@ -57,28 +57,28 @@ class Turns(Generic[T]):
         except BaseException:
             # For example the greenlet was killed: an item assigned meanwhile goes to the next
             # waiting thread.
-            thing = self._leave(ticket)
-            if thing is not None:
-                self.release(thing)
+            item = self._leave(ticket)
+            if item is not None:
+                self.release(item)
             raise
         return self._leave(ticket)
 
     def _leave(self, ticket: _Ticket[T]) -> T | None:
         with self._lock:
             # An item may have been assigned just after the timeout.
-            if ticket.thing is None:
+            if ticket.item is None:
                 self._waiting.remove(ticket)
-        return ticket.thing
+        return ticket.item
 
-    def release(self, thing: T) -> None:
+    def release(self, item: T) -> None:
         """Assign an item to the thread that has waited longest."""
         with self._lock:
             if self._waiting:
                 ticket = self._waiting.popleft()
-                ticket.thing = thing
+                ticket.item = item
                 ticket.ready.set()
             else:
-                self._idle.append(thing)
+                self._idle.append(item)
 
     def idle(self) -> tuple[T, ...]:
         """Return the items that no thread uses."""
@@ -91,7 +91,7 @@ class _Ticket(Generic[T]):
 
     def __init__(self) -> None:
         self.ready = threading.Event()
-        self.thing: T | None = None
+        self.item: T | None = None
 
 
 def version_sql(engine: Engine) -> str:
@@ -105,10 +105,10 @@ def version_sql(engine: Engine) -> str:
 
 def read_version(at: Connection) -> ChainVersion | None:
     """Return the chain's version."""
-    return version_of(at.execute(version_sql(at.engine)).fetchone())
+    return version_from_row(at.execute(version_sql(at.engine)).fetchone())
 
 
-def version_of(row: Sequence[Any]) -> ChainVersion | None:
+def version_from_row(row: Sequence[Any]) -> ChainVersion | None:
     """Return the version built from a row."""
     *history, head = row
     # Two chains without a block can't be distinguished.
@@ -199,7 +199,7 @@ class Readers(ABC, Generic[R]):
             if view is not None:
                 yield view
                 return
-            connection = self._begun()
+            connection = self._begin_snapshot()
             try:
                 yield connection
             finally:
@@ -213,7 +213,7 @@ class Readers(ABC, Generic[R]):
         """Let all queries of this thread use one snapshot; yield its chain version."""
         around = self._read_view()
         try:
-            connection = around or self._begun()
+            connection = around or self._begin_snapshot()
             try:
                 self._local.read_view = connection
                 yield connection.version()
@@ -225,7 +225,7 @@ class Readers(ABC, Generic[R]):
             with self._errors():
                 raise
 
-    def _begun(self) -> R:
+    def _begin_snapshot(self) -> R:
         """Return a connection with a snapshot."""
         connection = self._take()
         try:
@@ -352,20 +352,20 @@ _suspended: list[ProcessHandles] = []
 _process_id = os.getpid()
 
 
-def _before() -> None:
+def _suspend_all() -> None:
     _one_at_a_time.acquire()
     _suspended.extend(_watched)
     for files in _suspended:
         files.suspend()
 
 
-def _after() -> None:
+def _resume_all() -> None:
     while _suspended:
         _suspended.pop().resume()
     _one_at_a_time.release()
 
 
-def _in_child() -> None:
+def _discard_in_child() -> None:
     global _process_id  # noqa: PLW0603  # one number, set at each fork
     _process_id = os.getpid()
     # The handles belong to the parent; the child opens its own. They are not resumed in the
@@ -376,7 +376,9 @@ def _in_child() -> None:
     _one_at_a_time.release()
 
 
-os.register_at_fork(before=_before, after_in_parent=_after, after_in_child=_in_child)
+os.register_at_fork(
+    before=_suspend_all, after_in_parent=_resume_all, after_in_child=_discard_in_child
+)
 
 
 class SearchPool(Protocol):
@@ -401,7 +403,7 @@ class ProcessHandles(ABC):
 
     def __init__(self) -> None:
         self.process = _process_id
-        self.incoming = Incoming()
+        self.unstored_txs = UnstoredTxs()
         self.ledger = ledger.Ledger()
         self.quiet = True
         """True if nothing was open at the last fork."""
@@ -465,7 +467,7 @@ class StoreHandles:
                     raise StoreError(
                         "this process was forked while the store was being read; fork before"
                         " the first call, or between calls",
-                        self.location.shown,
+                        self.location.display_name,
                     )
                 files = self._new()
                 try:

@@ -196,7 +196,7 @@ def is_complete(at: Connection, name: str) -> bool:
     return at.execute(f"SELECT 1 FROM {name}_unindexed LIMIT 1").fetchone() is None
 
 
-def missing(at: Connection, block: BlockTxs) -> list[str]:
+def indexes_lacking(at: Connection, block: BlockTxs) -> list[str]:
     """Return the names of the indexes that lack a hit of a block, if its hits can be read."""
     return [name for name in at.engine.hit_indexes(at) if _lacks_hit(at, name, block)]
 
@@ -214,7 +214,7 @@ def _has(at: Connection, table: str, args: Sequence[Any]) -> bool:
     return at.execute(f"SELECT 1 FROM {table}", args).fetchone() is not None
 
 
-def unread(at: Connection) -> tuple[str, ...]:
+def unreadable_indexes(at: Connection) -> tuple[str, ...]:
     """Return the names of indexes that are not empty and whose hits can't be read."""
     return tuple(
         name
@@ -248,14 +248,14 @@ def heights(
     of blocks that are not indexed, lowest first."""
     between = (place(low), last_place(high))
     hits, first, rest = _rarest_first(at, name, terms, between)
-    also = [_also(at, name, term, hits, between) for term in rest]
+    also = [_same_place_condition(at, name, term, hits, between) for term in rest]
     found = at.execute(
         f"SELECT d.place >> {POSITION_BITS} FROM {name}_hits AS d"
         f" WHERE {at.engine.is_one_of('d.key')} AND d.place BETWEEN ? AND ?"
         f"{''.join(sql for sql, _ in also)}"
         f" UNION SELECT height FROM {name}_unindexed WHERE height BETWEEN ? AND ? ORDER BY 1",
         (
-            at.engine.numbers(first),
+            at.engine.integers_param(first),
             *between,
             *(arg for _, args in also for arg in args),
             low,
@@ -282,7 +282,7 @@ def _rarest_first(
     return hits, terms[rarest], (*terms[:rarest], *terms[rarest + 1 :])
 
 
-def _also(
+def _same_place_condition(
     at: Connection, name: str, term: Term, hits: int, between: tuple[int, int]
 ) -> tuple[str, tuple[object, ...]]:
     """Return an SQL condition (the same place also has a hit for this term) and its parameters.
@@ -293,12 +293,12 @@ def _also(
     lookups, is_one = hits * len(term), at.engine.is_one_of("key")
     if len(term) == 1 or _count(at, name, term, between, lookups) == lookups:
         sql = f" AND EXISTS (SELECT 1 FROM {name}_hits WHERE {is_one} AND place = d.place)"
-        return sql, (at.engine.numbers(term),)
+        return sql, (at.engine.integers_param(term),)
     sql = (
         f" AND d.place IN (SELECT place FROM {name}_hits WHERE {is_one}"
         " AND place BETWEEN ? AND ?)"
     )
-    return sql, (at.engine.numbers(term), *between)
+    return sql, (at.engine.integers_param(term), *between)
 
 
 def _count(at: Connection, name: str, term: Term, between: tuple[int, int], limit: int) -> int:
@@ -306,6 +306,6 @@ def _count(at: Connection, name: str, term: Term, between: tuple[int, int], limi
     row = at.execute(
         f"SELECT count(*) FROM (SELECT 1 FROM {name}_hits WHERE {at.engine.is_one_of('key')}"
         " AND place BETWEEN ? AND ? LIMIT ?) AS counted",
-        (at.engine.numbers(term), *between, limit),
+        (at.engine.integers_param(term), *between, limit),
     ).fetchone()
     return int(row[0])

@@ -17,7 +17,7 @@ from hashlib import blake2b
 
 from ... import jsoncodec
 from ...domain.abci import BlockResults, Event, ExecTxResult
-from ...domain.search import indexed, number_of
+from ...domain.search import indexed_attributes, parse_number
 from ...event_aliases import searchable
 from .blocks import places
 from .connection import Connection
@@ -27,7 +27,7 @@ TX, BLOCK = "tx", "block"
 ROWS = {TX: ("txs", "place"), BLOCK: ("blocks", "height")}
 """Table and key column that list the event values of a place, for each index."""
 
-COUNTED = 10
+COUNT_BUCKET_BITS = 10
 """Bits of the heights whose indexed transactions are counted in one row of ``tx_counts``."""
 
 _EXPONENTS = 50_000
@@ -54,7 +54,7 @@ def sortable(number: Decimal) -> str:
 
 def number_text(value: str) -> str | None:
     """Return the sortable string of a value that is a number, else ``None``."""
-    number = number_of(value)
+    number = parse_number(value)
     return None if number is None else sortable(number)
 
 
@@ -85,7 +85,7 @@ def write_results(at: Connection, found: Sequence[TxAt]) -> list[str]:
     )
 
 
-def to_index(
+def txs_to_index(
     at: Connection, blocks: Iterable[tuple[Sequence[bytes], BlockResults]]
 ) -> list[TxAt]:
     """Return the transactions to index, given the hashes and results of blocks."""
@@ -125,25 +125,25 @@ def _write(
     """Index the events of some places; return the value of each place's column ``events``."""
     if not found:
         return []
-    events = [[dict.fromkeys(pairs) for pairs in indexed(each)] for _, each in found]
+    events = [[dict.fromkeys(pairs) for pairs in indexed_attributes(each)] for _, each in found]
     if kind == TX:
         _count_txs(at, [here for here, _ in found], 1)
     ids = _ids(at, kind, [{pair for pairs in each for pair in pairs} for each in events])
-    listed = [[[ids[pair] for pair in pairs] for pairs in each] for each in events]
+    id_lists = [[[ids[pair] for pair in pairs] for pairs in each] for each in events]
     at.executemany(
         f"INSERT INTO {kind}_hits (value_id, place, event) VALUES (?, ?, ?)",
         sorted(
             (value_id, here, event)
-            for (here, _), each in zip(found, listed, strict=True)
+            for (here, _), each in zip(found, id_lists, strict=True)
             for event, value_ids in enumerate(each)
             for value_id in value_ids
         ),
     )
-    return [jsoncodec.encode(each).decode() for each in listed]
+    return [jsoncodec.encode(each).decode() for each in id_lists]
 
 
 def _count_txs(at: Connection, places: Sequence[int], by: int) -> None:
-    counts = Counter(here >> POSITION_BITS + COUNTED for here in places)
+    counts = Counter(here >> POSITION_BITS + COUNT_BUCKET_BITS for here in places)
     at.executemany(
         "INSERT INTO tx_counts (heights, txs) VALUES (?, ?)"
         " ON CONFLICT (heights) DO UPDATE SET txs = tx_counts.txs + excluded.txs",
@@ -193,7 +193,7 @@ def _known_ids(
     rows_of_keys = at.each(
         f"SELECT value, id FROM {kind}_values"
         f" WHERE key_id = ? AND {engine.is_one_of('digest')}",
-        [(key_ids[key], engine.numbers(each)) for key, each in of_keys.items()],
+        [(key_ids[key], engine.integers_param(each)) for key, each in of_keys.items()],
     )
     found = (
         ((key, engine.to_text(value)), value_id)
@@ -207,7 +207,7 @@ def _key_ids(at: Connection, kind: str, places_pairs: Sequence[set[_Pair]]) -> d
     counts = Counter(key for pairs in places_pairs for key in {key for key, _ in pairs})
     at.executemany(
         f"INSERT INTO {kind}_keys AS k (key, places) VALUES (?, ?)"
-        f" ON CONFLICT ({at.engine.long('key')})"
+        f" ON CONFLICT ({at.engine.unique_key('key')})"
         " DO UPDATE SET places = k.places + excluded.places",
         [(at.engine.text(key), count) for key, count in counts.items()],
     )
@@ -215,18 +215,18 @@ def _key_ids(at: Connection, kind: str, places_pairs: Sequence[set[_Pair]]) -> d
     return {key: int(rows[0][0]) for key, rows in zip(counts, found, strict=True)}
 
 
-def leave_out(at: Connection, first: int, last: int) -> None:
+def unindex_txs(at: Connection, first: int, last: int) -> None:
     """Remove a range of transactions from the index, but not from the store."""
-    _forget(at, TX, first, last)
+    _unindex(at, TX, first, last)
     at.execute(
         "UPDATE txs SET events = NULL WHERE place BETWEEN ? AND ? AND events IS NOT NULL",
         (first, last),
     )
 
 
-def leave_out_block(at: Connection, height: int) -> None:
+def unindex_block(at: Connection, height: int) -> None:
     """Remove a block from the index, without its transactions and not from the store."""
-    _forget(at, BLOCK, height, height)
+    _unindex(at, BLOCK, height, height)
     at.execute("UPDATE blocks SET events = NULL WHERE height = ?", (height,))
 
 
@@ -242,7 +242,7 @@ def key_row(at: Connection, kind: str, key: str) -> tuple[int, int]:
 
 
 def _key_sql(at: Connection, kind: str) -> str:
-    long = at.engine.long
+    long = at.engine.unique_key
     return f"SELECT id, places FROM {kind}_keys WHERE {long('key')} = {long('?')}"
 
 
@@ -259,14 +259,14 @@ def value_row(at: Connection, kind: str, own_key: int, value: str) -> tuple[int,
 # Removal.
 
 
-def forget(at: Connection, low: int, high: int, *, keeps_tx_hits: bool = False) -> None:
+def unindex_blocks(at: Connection, low: int, high: int, *, keeps_tx_hits: bool = False) -> None:
     """Remove the blocks of a range of heights from the index. With ``keeps_tx_hits`` only
     update the counts for their transactions, because the engine drops the hits."""
-    _forget(at, TX, *places(low, high), keeps_hits=keeps_tx_hits)
-    _forget(at, BLOCK, low, high)
+    _unindex(at, TX, *places(low, high), keeps_hits=keeps_tx_hits)
+    _unindex(at, BLOCK, low, high)
 
 
-def _forget(
+def _unindex(
     at: Connection, kind: str, first: int, last: int, *, keeps_hits: bool = False
 ) -> None:
     table, key = ROWS[kind]
@@ -277,12 +277,14 @@ def _forget(
     hits = [
         (value_id, here)
         for here, events in found
-        for value_id in {value_id for event in listed(kind, here, events) for value_id in event}
+        for value_id in {
+            value_id for event in parse_value_ids(kind, here, events) for value_id in event
+        }
     ]
     if kind == TX:
         _count_txs(at, [here for here, _ in found], -1)
     if hits and not keeps_hits:
-        value_ids = at.engine.numbers(sorted({value_id for value_id, _ in hits}))
+        value_ids = at.engine.integers_param(sorted({value_id for value_id, _ in hits}))
         is_one = at.engine.is_one_of("value_id")
         at.execute(
             f"DELETE FROM {kind}_hits WHERE {is_one} AND place BETWEEN ? AND ?",
@@ -292,7 +294,7 @@ def _forget(
         _count_down(at, kind, hits)
 
 
-def listed(kind: str, here: int, events: str) -> list[list[int]]:
+def parse_value_ids(kind: str, here: int, events: str) -> list[list[int]]:
     """Return the ID lists in the column ``events`` of a place; raise :exc:`DamagedRow`."""
     try:
         return jsoncodec.decode(events, list[list[int]])
@@ -310,7 +312,7 @@ def _count_down(at: Connection, kind: str, hits: Sequence[tuple[int, int]]) -> N
     key_ids = dict(
         at.execute(
             f"SELECT id, key_id FROM {kind}_values WHERE {is_one}",
-            (at.engine.numbers(list(gone)),),
+            (at.engine.integers_param(list(gone)),),
         )
     )
     for value_id, here in hits:
@@ -327,5 +329,5 @@ def _count_down(at: Connection, kind: str, hits: Sequence[tuple[int, int]]) -> N
         # Delete by ID: a search for all values without places would read the whole table.
         at.execute(
             f"DELETE FROM {table} WHERE {is_one} AND places = 0",
-            (at.engine.numbers(list(counts)),),
+            (at.engine.integers_param(list(counts)),),
         )

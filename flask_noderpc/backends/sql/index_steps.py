@@ -19,35 +19,35 @@ from .packed.blocks import LAST_POSITION, place
 
 # Attributes that are indexed between two checks of the deadline, and attributes that are
 # removed at once, which takes a quarter of that time.
-ATTRIBUTES, _GONE = 500, 2_000
+ATTRIBUTES_PER_STEP, _REMOVED_PER_STEP = 500, 2_000
 # Weight of a transaction without attributes, in attributes.
-_OF_A_TX = 4
+_TX_WEIGHT = 4
 
 
 def is_large(results: BlockResults) -> bool:
     """Return true if a block is to be indexed in steps."""
-    return weight(results.tx_results) > ATTRIBUTES
+    return weight(results.tx_results) > ATTRIBUTES_PER_STEP
 
 
 def weight(results: Iterable[ExecTxResult]) -> int:
     """Return the effort of indexing transactions, in attributes."""
     events = (event for result in results for event in (None, *result.events))
-    return sum(_OF_A_TX if event is None else len(event.attributes) for event in events)
+    return sum(_TX_WEIGHT if event is None else len(event.attributes) for event in events)
 
 
 def finish(at: Connection, deadline: float) -> bool:
     """Continue to index the lowest block if it is partly indexed; return false if the deadline
     passes before the end."""
-    height = _lowest_in_part(at)
-    return height is None or more(at, height, deadline)
+    height = _partly_indexed_height(at)
+    return height is None or continue_indexing(at, height, deadline)
 
 
 def is_finished(at: Connection) -> bool:
     """Return false if the lowest block is only partly indexed."""
-    return _lowest_in_part(at) is None
+    return _partly_indexed_height(at) is None
 
 
-def _lowest_in_part(at: Connection) -> int | None:
+def _partly_indexed_height(at: Connection) -> int | None:
     (height,) = at.execute(f"SELECT min(height) FROM {at.engine.heights}").fetchone()
     if height is None:
         return None
@@ -61,18 +61,18 @@ def _lowest_in_part(at: Connection) -> int | None:
     return None if found.fetchone() is None else height
 
 
-def begin(at: Connection, height: int) -> None:
+def begin_indexing(at: Connection, height: int) -> None:
     """Index the first transaction of a block, which marks the block as partly indexed."""
-    first = _left(at, height)[:1]
+    first = _unindexed_places(at, height)[:1]
     if first:
         _index(
             at, [(each.height, each.index, each.result) for each in blocks.txs_at(at, first)]
         )
     else:
-        more(at, height, deadline=0)
+        continue_indexing(at, height, deadline=0)
 
 
-def more(
+def continue_indexing(
     at: Connection, height: int, deadline: float, left: Sequence[int] | None = None
 ) -> bool:
     """Index some transactions of a block, at least one if any is left; return true when all
@@ -80,41 +80,43 @@ def more(
 
     ``left`` are the places of the remaining transactions, if the caller knows them.
     """
-    for number, some in enumerate(_groups(at, _left(at, height) if left is None else left)):
+    for number, some in enumerate(
+        _groups(at, _unindexed_places(at, height) if left is None else left)
+    ):
         if number and time.monotonic() > deadline:
-            changed(at)
+            invalidate_caches(at)
             return False
         _index(at, some)
     (events,) = index.write_blocks(at, [(height, blocks.events(at, height))])
     at.execute("UPDATE blocks SET events = ? WHERE height = ?", (events, height))
-    changed(at)
+    invalidate_caches(at)
     return True
 
 
-_Some = list[index.TxAt]
+_TxGroup = list[index.TxAt]
 
 
-def _groups(at: Connection, places: Sequence[int]) -> Iterator[_Some]:
-    """Yield transactions in groups of about ``ATTRIBUTES`` attributes."""
-    some: _Some = []
+def _groups(at: Connection, places: Sequence[int]) -> Iterator[_TxGroup]:
+    """Yield transactions in groups of about ``ATTRIBUTES_PER_STEP`` attributes."""
+    some: _TxGroup = []
     total = 0
     for found in blocks.txs_at(at, places):
         some.append((found.height, found.index, found.result))
         total += weight([found.result])
-        if total >= ATTRIBUTES:
+        if total >= ATTRIBUTES_PER_STEP:
             yield some
             some, total = [], 0
     if some:
         yield some
 
 
-def _index(at: Connection, some: _Some) -> None:
+def _index(at: Connection, some: _TxGroup) -> None:
     texts = index.write_results(at, some)
     places = [place(height, position) for height, position, _ in some]
     at.executemany("UPDATE txs SET events = ? WHERE place = ?", zip(texts, places, strict=True))
 
 
-def _left(at: Connection, height: int) -> list[int]:
+def _unindexed_places(at: Connection, height: int) -> list[int]:
     found = at.execute(
         "SELECT place, hash, code FROM txs WHERE place BETWEEN ? AND ? AND events IS NULL"
         " ORDER BY place",
@@ -132,7 +134,7 @@ def _failures(at: Connection) -> str:
     return f"SELECT place FROM {hashes} WHERE hash = ? AND code <> 0 AND place > ?"
 
 
-def leave_out_repeats(
+def unindex_repeats(
     at: Connection,
     height: int,
     tx_hashes: Sequence[bytes],
@@ -149,59 +151,59 @@ def leave_out_repeats(
     ]
     failures = list(at.each(f"{_failures(at)} LIMIT 1", succeeded))
     for (tx_hash, _), some in zip(succeeded, failures, strict=True):
-        while some and _leave_out_some(at, tx_hash, above):
+        while some and _unindex_some(at, tx_hash, above):
             if time.monotonic() > deadline:
-                changed(at)
+                invalidate_caches(at)
                 return False
     return True
 
 
-def _leave_out_some(at: Connection, tx_hash: bytes, above: int) -> bool:
+def _unindex_some(at: Connection, tx_hash: bytes, above: int) -> bool:
     found = at.execute(
         f"SELECT place, events FROM txs WHERE place IN ({_failures(at)})"
         " AND events IS NOT NULL LIMIT ?",
-        (tx_hash, above, ATTRIBUTES),
+        (tx_hash, above, ATTRIBUTES_PER_STEP),
     )
-    some = _some_of(found, ATTRIBUTES)
+    some = _first_places(found, ATTRIBUTES_PER_STEP)
     for here in some:
-        index.leave_out(at, here, here)
+        index.unindex_txs(at, here, here)
     return bool(some)
 
 
-def _some_of(rows: Iterable[tuple[int, str]], most: int) -> list[int]:
+def _first_places(rows: Iterable[tuple[int, str]], most: int) -> list[int]:
     """Return the places of the first rows, until their texts list more than ``most`` values."""
     places: list[int] = []
     weight = 0
     for here, events in rows:
         places.append(here)
-        weight += _OF_A_TX + events.count(",")
+        weight += _TX_WEIGHT + events.count(",")
         if weight >= most:
             break
     return places
 
 
 _INDEXED = "SELECT place, events FROM txs WHERE place BETWEEN ? AND ? AND events IS NOT NULL"
-_SOME = f"{_INDEXED} ORDER BY place LIMIT {_GONE}"
+_INDEXED_ROWS = f"{_INDEXED} ORDER BY place LIMIT {_REMOVED_PER_STEP}"
 
 
 def has_many(at: Connection, low: int, high: int) -> bool:
     """Return true if the blocks of a range have more index entries than are removed at once."""
     first, last = blocks.places(low, high)
-    some = _some_of(at.execute(_SOME, (first, last)), _GONE)
+    some = _first_places(at.execute(_INDEXED_ROWS, (first, last)), _REMOVED_PER_STEP)
     if not some:
         return False
     return at.execute(f"{_INDEXED} LIMIT 1", (some[-1] + 1, last)).fetchone() is not None
 
 
-def forget_some(at: Connection, height: int) -> None:
+def unindex_some(at: Connection, height: int) -> None:
     """Remove a block and some of its transactions from the index."""
-    found = at.execute(_SOME, blocks.places(height, height))
-    some = _some_of(found, _GONE)
-    index.leave_out_block(at, height)
-    index.leave_out(at, some[0], some[-1])
-    changed(at)
+    found = at.execute(_INDEXED_ROWS, blocks.places(height, height))
+    some = _first_places(found, _REMOVED_PER_STEP)
+    index.unindex_block(at, height)
+    index.unindex_txs(at, some[0], some[-1])
+    invalidate_caches(at)
 
 
-def changed(at: Connection) -> None:
+def invalidate_caches(at: Connection) -> None:
     """Invalidate caches after a change that adds no block and is not a rewind."""
     at.execute("UPDATE chain SET revision = revision + 1")

@@ -30,8 +30,8 @@ def append(
     """Write blocks that follow ``head``; return the new head."""
     batch = Batch(connection, _BATCH)
     for number, prepared in enumerate(blocks):
-        item = prepared.item
-        head, hashes = _checked(head, item, prepared)
+        item = prepared.block_item
+        head, hashes = _check(head, item, prepared)
         time = item.block.header.time
         after = head.next_state(hashes.block_id, time, item.commit, item.results)
         _add(connection, batch, head, after, prepared._replace(hashes=hashes))
@@ -53,15 +53,15 @@ def _write(batch: Batch) -> None:
     try:
         batch.write()
     except batch.at.engine.integrity_error as error:
-        raise InvalidBlock(f"{batch.shown}: {error}") from None
+        raise InvalidBlock(f"{batch.heights_text}: {error}") from None
 
 
 def append_without_results(
     connection: Connection, head: ChainState, prepared: Prepared[BlockWithoutResults]
 ) -> ChainState:
     """Write a block without results that follows ``head``; return the new head."""
-    item, batch = prepared.item, Batch(connection, _BATCH)
-    head, hashes = _checked(head, item, prepared)
+    item, batch = prepared.block_item, Batch(connection, _BATCH)
+    head, hashes = _check(head, item, prepared)
     time = item.block.header.time
     after = head.after_unknown(
         hashes.block_id, time, item.commit, item.next_validators, item.params
@@ -72,7 +72,7 @@ def append_without_results(
     return after
 
 
-def _checked(
+def _check(
     head: ChainState, item: AppendedBlock, prepared: Prepared[Any]
 ) -> tuple[ChainState, BlockHashes]:
     """Check a block; return the head with the set of unchecked fields, and the hashes of the
@@ -89,7 +89,7 @@ def _add(
     after: ChainState,
     prepared: Prepared[CommittedBlock] | Prepared[BlockWithoutResults],
 ) -> None:
-    item, height = prepared.item, after.height
+    item, height = prepared.block_item, after.height
     if "app_hash" in head.unchecked:
         _write(batch)
         block_writes.write_app_hash(connection, height - 1, item.block.header.app_hash)
@@ -135,7 +135,7 @@ class Ledger:
     def append(
         self, connection: Connection, blocks: Iterable[Prepared[CommittedBlock]]
     ) -> ChainState:
-        """Write blocks; return the new head, to be passed to :meth:`committed`; raise
+        """Write blocks; return the new head, to be passed to :meth:`set_head`; raise
         :exc:`InvalidBlock` for a block that does not follow."""
         head = self.head(connection)
         self._head = None
@@ -145,12 +145,12 @@ class Ledger:
         self, connection: Connection, prepared: Prepared[BlockWithoutResults]
     ) -> ChainState:
         """Write a block without results; return the new head, to be passed to
-        :meth:`committed`."""
+        :meth:`set_head`."""
         head = self.head(connection)
         self._head = None
         return append_without_results(connection, head, prepared)
 
-    def committed(self, head: ChainState) -> None:
+    def set_head(self, head: ChainState) -> None:
         """Cache a head whose transaction was committed."""
         self._head = head
 
@@ -158,11 +158,11 @@ class Ledger:
         """Add blocks below the lowest one; return the number added."""
         # The first item may be the trusted block, which becomes the head.
         self._head = None
-        return backfill.add_some(connection, items)
+        return backfill.add_until_deadline(connection, items)
 
     def replace_head(self, connection: Connection, prepared: Prepared[CommittedBlock]) -> None:
         """Write new results and a new commit for the head."""
-        item = prepared.item
+        item = prepared.block_item
         self._head = None
         stored = chain.load_head(connection)
         height = item.block.header.height
@@ -195,7 +195,7 @@ def _is_head(connection: Connection, head: ChainState) -> bool:
     return (found[0], bytes(found[1])) == (head.height, head.block_id.hash)
 
 
-def forget(
+def remove_from_mempool(
     connection: Connection,
     blocks: Sequence[Prepared[CommittedBlock]] | Sequence[Prepared[BlockWithoutResults]],
     cache_size: int,

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...domain.abci import Event, ExecTxResult
 from ...domain.responses import PendingCount
-from ...domain.search import indexed
+from ...domain.search import indexed_attributes
 from ...errors import InvalidBlock
 from ...event_aliases import searchable
 from ...protocol.comet.hashes import evidence_hash_of, tx_hash
@@ -77,7 +77,7 @@ def _check_txs(at: Connection, height: int, *, is_indexed: bool) -> None:
             _expect(height, "transactions", _is_repeat(at, here, digest, result), True)
         elif listed is not None:
             _check_hits(at, index.TX, height, here, searchable(result.events), listed)
-    for name in hits.missing(at, BlockTxs(height, txs, results)):
+    for name in hits.indexes_lacking(at, BlockTxs(height, txs, results)):
         _expect(height, f"index {name}", False, True)
 
 
@@ -104,9 +104,14 @@ def _is_repeat(at: Connection, here: int, digest: bytes, result: ExecTxResult) -
 def _check_hits(
     at: Connection, kind: str, height: int, here: int, events: Iterable[Event], listed: str
 ) -> None:
-    value_ids = index.listed(kind, here, listed)
+    value_ids = index.parse_value_ids(kind, here, listed)
     names = [[_name(at, kind, each) for each in event] for event in value_ids]
-    _expect(height, "events", [list(dict.fromkeys(pairs)) for pairs in indexed(events)], names)
+    _expect(
+        height,
+        "events",
+        [list(dict.fromkeys(pairs)) for pairs in indexed_attributes(events)],
+        names,
+    )
     hits = [(each, here, number) for number, event in enumerate(value_ids) for each in event]
     has = partial(_has, at, f"{kind}_hits WHERE value_id = ? AND place = ? AND event = ?")
     _expect(height, "events", all(map(has, hits)), True)
@@ -127,7 +132,7 @@ def _name(at: Connection, kind: str, value_id: int) -> tuple[str, str] | None:
 
 
 def _check_evidence(at: Connection, height: int) -> None:
-    pieces = evidence.of_block(at, height)
+    pieces = evidence.block_evidence(at, height)
     found = at.execute(
         "SELECT hash, offence FROM evidence WHERE height = ? ORDER BY position", (height,)
     )
@@ -154,7 +159,7 @@ def check_waiting(at: Connection) -> None:
                 )
     hashes = at.execute("SELECT hash FROM pending_evidence ORDER BY hash").fetchall()
     for (digest,) in hashes:
-        if evidence_hash_of(evidence.waiting(at, digest)) != digest:
+        if evidence_hash_of(evidence.pending_piece(at, digest)) != digest:
             raise InvalidBlock(
                 f"pending_evidence: {digest.hex().upper()} has another hash: restore a backup"
             )
@@ -171,7 +176,7 @@ def check_counts(at: Connection) -> None:
     lowest = at.engine.lowest_kept
     bases = {index.TX: f"{lowest} << {POSITION_BITS}", index.BLOCK: lowest}
     counted_txs = (
-        f"SELECT place >> {POSITION_BITS + index.COUNTED}, count(*) FROM txs"
+        f"SELECT place >> {POSITION_BITS + index.COUNT_BUCKET_BITS}, count(*) FROM txs"
         f" WHERE events IS NOT NULL AND place >= {bases[index.TX]} GROUP BY 1"
     )
     stored = "SELECT heights, txs FROM tx_counts WHERE txs <> 0"

@@ -23,14 +23,14 @@ from ..base.capabilities import Mempool, MempoolLimits
 from . import blocks, state
 from .connection import Connection
 from .handles import StoreHandles
-from .writer import Incoming
+from .writer import UnstoredTxs
 
 # geth: minimum price increase of a replacement in percent, and maximum number of a sender's
 # transactions after a nonce gap.
 _PRICE_BUMP = 10
 _MAX_QUEUED = 64
 
-_SEEN = (
+_FIND_SEEN = (
     "SELECT 1 FROM tx_cache WHERE hash = ? UNION ALL SELECT 1 FROM mempool WHERE hash = ?"
     " LIMIT 1"
 )
@@ -52,35 +52,35 @@ def pending(connection: Connection, limit: int) -> PendingTxs:
     return PendingTxs(total.total, total.total_bytes, txs)
 
 
-def refuse_unfit(
+def check_admission(
     connection: Connection,
     tx: bytes,
     limits: MempoolLimits,
-    incoming: Incoming | None = None,
+    unstored: UnstoredTxs | None = None,
     gas_wanted: int = 0,
 ) -> None:
-    """Raise the error for which the mempool refuses this transaction, if any; ``incoming`` are
+    """Raise the error for which the mempool refuses this transaction, if any; ``unstored`` are
     transactions that are being stored.
 
     CometBFT's order: mempool full, too large for the mempool or a block, seen before. The gas
     that its check reported is compared last.
     """
     waiting = count(connection)
-    coming = incoming.count if incoming else PendingCount(0, 0)
+    coming = unstored.count if unstored else PendingCount(0, 0)
     total, size = waiting.total + coming.total, waiting.total_bytes + coming.total_bytes
     if total >= limits.max_txs or size + len(tx) > limits.max_bytes:
         raise MempoolFull(total, limits.max_txs, size, limits.max_bytes)
     if len(tx) > limits.max_tx_bytes:
         raise TxTooLarge(len(tx), limits.max_tx_bytes)
     max_size, max_gas = state.block_limits(connection)
-    if _over(tx_bytes(tx), max_size):
+    if _exceeds(tx_bytes(tx), max_size):
         raise TxRejected(f"tx pre check: tx size is too big: {tx_bytes(tx)}, max: {max_size}")
     digest = tx_hash(tx)
-    if connection.execute(_SEEN, (digest, digest)).fetchone():
+    if connection.execute(_FIND_SEEN, (digest, digest)).fetchone():
         raise TxInCache
-    if incoming and digest in incoming:
+    if unstored and digest in unstored:
         raise TxInCache
-    if _over(gas_wanted, max_gas):
+    if _exceeds(gas_wanted, max_gas):
         raise TxRejected(f"gas wanted {gas_wanted} is greater than max gas {max_gas}")
 
 
@@ -93,7 +93,7 @@ def add(
     *,
     replaces: bool = True,
 ) -> None:
-    """Add a checked transaction; raise as :func:`refuse_unfit` does.
+    """Add a checked transaction; raise as :func:`check_admission` does.
 
     With ``replaces``, a pending transaction with the same sender and nonce is replaced if the
     new one pays enough more.
@@ -101,7 +101,7 @@ def add(
     connection.engine.lock_mempool(connection)
     if key is not None:
         _replace(connection, key, tx, replaces)
-    refuse_unfit(connection, tx, limits, gas_wanted=gas_wanted)
+    check_admission(connection, tx, limits, gas_wanted=gas_wanted)
     digest = tx_hash(tx)
     added = connection.execute(
         "INSERT INTO mempool"
@@ -165,7 +165,7 @@ def _refuse_gap(connection: Connection, key: SenderNonce) -> None:
         )
 
 
-def with_hash(connection: Connection, other_hash: bytes) -> bytes | None:
+def pending_by_other_hash(connection: Connection, other_hash: bytes) -> bytes | None:
     """Return the pending transaction with this alternative hash, or ``None``."""
     row = connection.execute(
         "SELECT tx FROM mempool WHERE other_hash = ?", (other_hash,)
@@ -173,7 +173,7 @@ def with_hash(connection: Connection, other_hash: bytes) -> bytes | None:
     return None if row is None else row[0]
 
 
-def of_sender(connection: Connection, sender: bytes, limit: int) -> tuple[bytes, ...]:
+def pending_by_sender(connection: Connection, sender: bytes, limit: int) -> tuple[bytes, ...]:
     """Return the pending transactions of a sender, in the order of their nonces."""
     found = connection.execute(
         "SELECT tx FROM mempool WHERE sender = ? ORDER BY nonce LIMIT ?", (sender, limit)
@@ -198,7 +198,7 @@ def reap(connection: Connection, limits: BlockLimits) -> tuple[bytes, ...]:
     return tuple(taken)
 
 
-def _over(value: int, limit: int) -> bool:
+def _exceeds(value: int, limit: int) -> bool:
     return 0 <= limit < value
 
 
@@ -208,11 +208,17 @@ def drop_unfit(connection: Connection) -> None:
     found = connection.execute("SELECT tx, gas_wanted FROM mempool")
     drop(
         connection,
-        [tx for tx, gas in found if _over(tx_bytes(tx), max_bytes) or _over(gas, max_gas)],
+        [
+            tx
+            for tx, gas in found
+            if _exceeds(tx_bytes(tx), max_bytes) or _exceeds(gas, max_gas)
+        ],
     )
 
 
-def after(connection: Connection, cursor: int, limit: int) -> tuple[tuple[int, bytes], ...]:
+def pending_after(
+    connection: Connection, cursor: int, limit: int
+) -> tuple[tuple[int, bytes], ...]:
     """Return the oldest transactions after a cursor, each with its own cursor."""
     found = connection.execute(
         "SELECT seq, tx FROM mempool WHERE seq > ? ORDER BY seq LIMIT ?", (cursor, limit)
@@ -220,11 +226,13 @@ def after(connection: Connection, cursor: int, limit: int) -> tuple[tuple[int, b
     return tuple((seq, tx) for seq, tx in found)
 
 
-def arrived(connection: Connection, cursor: int, limit: int) -> tuple[tuple[int, bytes], ...]:
-    """Return the same as :func:`after`, including transactions that have been committed since,
-    if the cache still has them."""
-    waiting = after(connection, cursor, limit)
-    last = waiting[-1][0] if len(waiting) == limit else latest(connection)
+def received_after(
+    connection: Connection, cursor: int, limit: int
+) -> tuple[tuple[int, bytes], ...]:
+    """Return the same as :func:`pending_after`, including transactions that have been committed
+    since, if the cache still has them."""
+    waiting = pending_after(connection, cursor, limit)
+    last = waiting[-1][0] if len(waiting) == limit else latest_cursor(connection)
     # CROSS JOIN makes SQLite join in this order. A transaction that failed at first may be in
     # two blocks.
     in_blocks = connection.execute(
@@ -238,7 +246,7 @@ def arrived(connection: Connection, cursor: int, limit: int) -> tuple[tuple[int,
     return tuple(sorted((*waiting, *committed))[:limit])
 
 
-def latest(connection: Connection) -> int:
+def latest_cursor(connection: Connection) -> int:
     """Return the last cursor that was assigned, even if its transaction is no longer
     pending."""
     row = connection.execute(connection.engine.latest_pending).fetchone()
@@ -286,7 +294,7 @@ class SQLMempool(Mempool):
         if not self._app().selects_txs:
             files = self._open()
             with files.readers.snapshot() as at:
-                refuse_unfit(at, tx, limits, files.incoming)
+                check_admission(at, tx, limits, files.unstored_txs)
 
     def submit(self, tx: bytes) -> ExecTxResult:
         return self.begin_submit(tx)[1].result()
@@ -308,7 +316,7 @@ class SQLMempool(Mempool):
         replaces: bool = True,
     ) -> tuple[ExecTxResult, Pending[ExecTxResult]]:
         files, app = self._open(), self._app()
-        if files.incoming.may_exceed(tx, limits):
+        if files.unstored_txs.may_cause_refusal(tx, limits):
             self._check_limits(tx, limits)
         with self._turn if app.checks_in_turn else nullcontext():
             result = check(tx)
@@ -321,7 +329,7 @@ class SQLMempool(Mempool):
             write = files.mempool_writer.begin(
                 lambda at: add(at, tx, gas, limits, sender_nonce, replaces=replaces)
             )
-            forget = files.incoming.add(tx, write.result)
+            forget = files.unstored_txs.add(tx, write.result)
 
         def wait() -> ExecTxResult:
             try:
@@ -339,37 +347,37 @@ class SQLMempool(Mempool):
         return result, Pending(wait, write.is_done)
 
     def pending(self, limit: int) -> PendingTxs:
-        self._open().incoming.wait()
+        self._open().unstored_txs.wait()
         with self._open().readers.snapshot() as at:
             return pending(at, limit)
 
     def pending_by_other_hash(self, other_hash: bytes) -> bytes | None:
         with self._open().readers.snapshot() as at:
-            return with_hash(at, other_hash)
+            return pending_by_other_hash(at, other_hash)
 
     def pending_by_sender(self, sender: bytes, limit: int) -> tuple[bytes, ...]:
         with self._open().readers.snapshot() as at:
-            return of_sender(at, sender, limit)
+            return pending_by_sender(at, sender, limit)
 
     def pending_count(self) -> PendingCount:
-        self._open().incoming.wait()
+        self._open().unstored_txs.wait()
         with self._open().readers.snapshot() as at:
             return count(at)
 
     def pending_after(self, cursor: int, limit: int) -> tuple[tuple[int, bytes], ...]:
         with self._open().readers.snapshot() as at:
-            return after(at, cursor, limit)
+            return pending_after(at, cursor, limit)
 
     def arrived_after(self, cursor: int, limit: int) -> tuple[tuple[int, bytes], ...]:
         with self._open().readers.snapshot() as at:
-            return arrived(at, cursor, limit)
+            return received_after(at, cursor, limit)
 
     def wait_for_pending_after(self, cursor: int, timeout: float) -> bool:
         return self._open().changes.wait_until(lambda: self.latest_pending() > cursor, timeout)
 
     def latest_pending(self) -> int:
         with self._open().readers.snapshot() as at:
-            return latest(at)
+            return latest_cursor(at)
 
     def flush(self) -> None:
         self._open().mempool_writer.run(flush)

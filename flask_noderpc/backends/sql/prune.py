@@ -44,7 +44,7 @@ def prune_some(at: Connection, base: int) -> int | None:
         if few:
             _remove(at, few, dropped_below)
         else:
-            index_steps.forget_some(at, heights[0])
+            index_steps.unindex_some(at, heights[0])
         removed += len(few)
         if time.monotonic() > deadline:
             if not removed:
@@ -70,7 +70,7 @@ def _remove(at: Connection, heights: list[int], dropped_below: int) -> None:
         hits.forget(at, height)
     hits.forget_heights(at, first, last)
     goes_whole = last < dropped_below
-    index.forget(at, first, last, keeps_tx_hits=goes_whole)
+    index.unindex_blocks(at, first, last, keeps_tx_hits=goes_whole)
     for table, still in _BELOW:
         if not goes_whole or table not in _DROPPED:
             between = first - still, last - still
@@ -194,19 +194,19 @@ def remove_above(at: Connection, height: int) -> None:
     at.execute(
         "DELETE FROM tx_cache WHERE hash IN (SELECT hash FROM txs WHERE place > ?)", (last,)
     )
-    index.forget(at, height + 1, blocks.LAST_HEIGHT)
+    index.unindex_blocks(at, height + 1, blocks.LAST_HEIGHT)
     hits.forget_above(at, height)
     for table in _PLACES:
         at.execute(f"DELETE FROM {table} WHERE place > ?", (last,))
     for table, column, ahead in _BEYOND:
         at.execute(f"DELETE FROM {table} WHERE {column} > ?", (height + ahead,))
     for table, ahead in (("consensus_params", 1), ("validator_priorities", 2)):
-        state.go_on(at, table, height + ahead)
+        state.reopen_last_row(at, table, height + ahead)
 
 
 def _refuse_below(at: Connection, height: int) -> None:
     """Raise :exc:`NotSupported` for a height below the blocks whose state is known."""
-    begins = chain.existing(at)
+    begins = chain.require_start(at)
     (base,) = at.execute(f"SELECT min(height) FROM {at.engine.heights}").fetchone()
     lowest = (
         begins.initial_height - 1 if begins.trusted is None else begins.trusted.header.height

@@ -36,7 +36,7 @@ class SQLReads(ChainReads):
     def __init__(self, files: StoreHandles, engine: Engine) -> None:
         self.files, self.engine = files, engine
         self._genesis: Genesis | None = None
-        self._beginning: chain.Beginning | None = None
+        self._beginning: chain.ChainStart | None = None
 
     # Blocks.
 
@@ -91,7 +91,7 @@ class SQLReads(ChainReads):
 
     def block_txs(self, height: int) -> tuple[BlockMeta, tuple[bytes, ...]]:
         chain_id = self.chain_id()
-        found = self.files().read(lambda at: blocks.with_txs(at, height, chain_id), height)
+        found = self.files().read(lambda at: blocks.meta_with_txs(at, height, chain_id), height)
         if found is None:
             raise self._missing(height)
         return found
@@ -129,7 +129,7 @@ class SQLReads(ChainReads):
     def results(self, height: int) -> BlockResults:
         def look(at: Connection) -> tuple[BlockResults | None, bool]:
             found = blocks.results(at, height)
-            return found, found is not None or blocks.is_there(at, height)
+            return found, found is not None or blocks.is_stored(at, height)
 
         found, is_there = self.files().read(look, height)
         if not is_there:
@@ -197,15 +197,15 @@ class SQLReads(ChainReads):
     def initial_height(self) -> int:
         return self._begins().initial_height
 
-    def _begins(self) -> chain.Beginning:
+    def _begins(self) -> chain.ChainStart:
         found = self._beginning
         if found is None:
             with self.files().readers.snapshot() as at:
-                found = chain.beginning(at)
+                found = chain.chain_start(at)
             if found is None:
                 raise StoreError(
                     "no chain here yet, init_chain or init_at comes first",
-                    self.files.location.shown,
+                    self.files.location.display_name,
                 )
             self._beginning = found
         return found

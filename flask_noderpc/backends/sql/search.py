@@ -46,10 +46,10 @@ def txs(
     """Return a page of the matching transactions."""
     (lowest,) = at.execute(f"SELECT {at.engine.lowest_kept}").fetchone()
     low, high = blocks.places(max(search.low, lowest), search.high)
-    total, places = _found(at, index.TX, search, low, high, page, limits.rows)
+    total, places = _find_places(at, index.TX, search, low, high, page, limits.rows)
     records = _records(at, places, limits.size)
     if prove:
-        records = _proven(at, records)
+        records = _add_proofs(at, records)
     return FoundTxs(total, tuple(records))
 
 
@@ -61,11 +61,11 @@ def heights(at: Connection, search: Search, page: Page, limits: SearchLimits) ->
         f"SELECT (SELECT min(height) FROM {heights}), (SELECT max(height) FROM {heights})"
     ).fetchone()
     low, high = max(search.low, first or 0), min(search.high, last or -1)
-    total, found = _found(at, index.BLOCK, search, low, high, page, limits.rows)
+    total, found = _find_places(at, index.BLOCK, search, low, high, page, limits.rows)
     return FoundHeights(total, tuple(found))
 
 
-def _found(
+def _find_places(
     at: Connection, kind: str, search: Search, low: int, high: int, page: Page, most: int
 ) -> tuple[int, Sequence[int]]:
     """Return the number of matching places, and the places of the page."""
@@ -73,7 +73,7 @@ def _found(
     if low > high:
         return 0, ()
     if not terms:
-        return _everything(at, kind, low, high, page, most)
+        return _page_of_all(at, kind, low, high, page, most)
     keys = {term: index.key_row(at, kind, term.key) for term in terms}
     values = {
         term: index.value_row(at, kind, keys[term][0], term.equals)
@@ -93,9 +93,9 @@ def _found(
     )
     if len(terms) == 1 and search.is_any_height:
         if plan.values:
-            return _all_of(at, plan, *plan.values[terms[0]], page)
+            return _page_of_value(at, plan, *plan.values[terms[0]], page)
         if terms[0].is_existence:
-            return _all_with(at, plan, terms[0], page)
+            return _page_of_key(at, plan, terms[0], page)
     return _run(at, plan, terms, page)
 
 
@@ -113,20 +113,20 @@ SELECT (SELECT coalesce(sum(tx_count), 0) FROM blocks
 
 def _count_txs(at: Connection, first: int, last: int) -> int:
     """Return the number of indexed transactions in a range of heights."""
-    if first >> index.COUNTED == last >> index.COUNTED:
+    if first >> index.COUNT_BUCKET_BITS == last >> index.COUNT_BUCKET_BITS:
         low, high = blocks.places(first, last)
         args = {"first": first, "last": last, "low": low, "high": high}
         return int(at.execute(_COUNT_FEW, args).fetchone()[0])
     within = at.execute(
         "SELECT coalesce(sum(txs), 0) FROM tx_counts WHERE heights > ? AND heights < ?",
-        (first >> index.COUNTED, last >> index.COUNTED),
+        (first >> index.COUNT_BUCKET_BITS, last >> index.COUNT_BUCKET_BITS),
     )
-    few = (1 << index.COUNTED) - 1
+    few = (1 << index.COUNT_BUCKET_BITS) - 1
     ends = (first, first | few), (last & ~few, last)
     return int(within.fetchone()[0]) + sum(_count_txs(at, *end) for end in ends)
 
 
-def _everything(
+def _page_of_all(
     at: Connection, kind: str, low: int, high: int, page: Page, most: int
 ) -> tuple[int, Sequence[int]]:
     """Return all blocks of a range of heights, or all their indexed transactions: their number,
@@ -138,10 +138,10 @@ def _everything(
     total = _count_txs(at, low >> POSITION_BITS, high >> POSITION_BITS)
     plan = _Plan(at.engine, kind, low, high, {}, {}, most)
     plan.check(min(page.offset, total))
-    return total, [place for (place,) in at.execute(*plan.walk("true", (), page))]
+    return total, [place for (place,) in at.execute(*plan.page_query("true", (), page))]
 
 
-def _all_of(
+def _page_of_value(
     at: Connection, plan: _Plan, value_id: int, total: int, page: Page
 ) -> tuple[int, Sequence[int]]:
     """Return all places of one value: their number, which is stored, and the page."""
@@ -154,7 +154,9 @@ def _all_of(
     return total, [place for (place,) in found]
 
 
-def _all_with(at: Connection, plan: _Plan, term: Term, page: Page) -> tuple[int, Sequence[int]]:
+def _page_of_key(
+    at: Connection, plan: _Plan, term: Term, page: Page
+) -> tuple[int, Sequence[int]]:
     """Return all places of a key: their number, which is stored, and the page."""
     key_id, total = plan.keys[term]
     plan.check(min(page.offset, total))
@@ -167,8 +169,8 @@ def _all_with(at: Connection, plan: _Plan, term: Term, page: Page) -> tuple[int,
     # first. If they have too few matches, the search uses the index.
     for most in (_FEW_PLACES, min(total // _RATIO, _MAX_PLACES)):
         if total >= _FEW_PLACES:
-            near = plan.near(at, page, most)
-            found = at.execute(*near.walk(has_key, (key_id,), page)).fetchall()
+            near = plan.limited_to(at, page, most)
+            found = at.execute(*near.page_query(has_key, (key_id,), page)).fetchall()
             if len(found) == rows:
                 return total, [place for (place,) in found]
     return _run(at, plan, (term,), page)
@@ -185,20 +187,20 @@ class _Plan(NamedTuple):
     high: int
     keys: dict[Term, tuple[int, int]]
     values: dict[Term, tuple[int, int]]
-    most: int
+    max_rows: int
     """Maximum number of rows that the search may read."""
 
     def check(self, rows: int) -> None:
         """Raise :exc:`SearchTooCostly` for too many rows, if the engine does not limit them
         itself."""
-        if self.engine.counts_rows and rows > self.most:
-            raise SearchTooCostly.by_rows(self.most)
+        if self.engine.counts_rows and rows > self.max_rows:
+            raise SearchTooCostly.by_rows(self.max_rows)
 
     def check_first(self, term: Term, begin: _SQL, at: Connection) -> None:
         """Raise :exc:`SearchTooCostly` if a search that begins with this term would read too
         many rows."""
         _, places = self.values.get(term) or self.keys[term]
-        if not self.engine.counts_rows or places * _EVENTS_A_PLACE <= self.most:
+        if not self.engine.counts_rows or places * _EVENTS_A_PLACE <= self.max_rows:
             return
         if term.contains is not None:
             # The search reads each value of the key.
@@ -210,11 +212,11 @@ class _Plan(NamedTuple):
         """Return the number of rows, counted up to one more than the limit."""
         (count,) = at.execute(
             f"SELECT count(*) FROM (SELECT 1 FROM {rows.text} LIMIT ?) AS counted",
-            (*rows.args, self.most + 1),
+            (*rows.args, self.max_rows + 1),
         ).fetchone()
         return int(count)
 
-    def first(self, terms: Sequence[Term], at: Connection) -> Term | None:
+    def first_term(self, terms: Sequence[Term], at: Connection) -> Term | None:
         """Return the term to begin with; ``None`` to scan the places instead."""
         if self.values:
             return min(self.values, key=lambda term: self.values[term][1])
@@ -231,7 +233,7 @@ class _Plan(NamedTuple):
             return None
         return min(terms, key=lambda term: (not term.within, self.keys[term][1]))
 
-    def near(self, at: Connection, page: Page, most: int) -> _Plan:
+    def limited_to(self, at: Connection, page: Page, most: int) -> _Plan:
         """Return a plan limited to the first ``most`` places in the order of the page."""
         table, key = index.ROWS[self.kind]
         row = at.execute(
@@ -243,7 +245,7 @@ class _Plan(NamedTuple):
             return self
         return self._replace(low=row[0]) if page.newest_first else self._replace(high=row[0])
 
-    def walk(
+    def page_query(
         self, condition: str, args: tuple[object, ...], page: Page
     ) -> tuple[str, tuple[object, ...]]:
         """Return the SELECT of a page of places in page order, and its arguments."""
@@ -255,7 +257,7 @@ class _Plan(NamedTuple):
             (self.low, self.high, *args, page.limit, page.offset),
         )
 
-    def begin(self, term: Term | None) -> _SQL:
+    def from_clause(self, term: Term | None) -> _SQL:
         """Return the FROM clause of the places and events to check."""
         between = (self.low, self.high)
         if term is None:
@@ -278,7 +280,7 @@ class _Plan(NamedTuple):
             (*demand.args, *between),
         )
 
-    def also(self, term: Term) -> _SQL:
+    def same_event_condition(self, term: Term) -> _SQL:
         """Return an SQL condition: the same event also matches this term."""
         if term in self.values:
             return _SQL(
@@ -311,11 +313,11 @@ class _Plan(NamedTuple):
 def _run(
     at: Connection, plan: _Plan, terms: Sequence[Term], page: Page
 ) -> tuple[int, Sequence[int]]:
-    first = plan.first(terms, at)
-    begin = plan.begin(first)
+    first = plan.first_term(terms, at)
+    begin = plan.from_clause(first)
     if first is not None:
         plan.check_first(first, begin, at)
-    rest = [plan.also(term) for term in terms if term != first]
+    rest = [plan.same_event_condition(term) for term in terms if term != first]
     text = begin.text + "".join(sql.text for sql in rest)
     args = sum((sql.args for sql in rest), begin.args)
     # The count is the first row, so that count and page come from one read of the index.
@@ -352,7 +354,7 @@ def _size(record: TxResult) -> int:
     )
 
 
-def _proven(at: Connection, records: list[TxResult]) -> list[TxResult]:
+def _add_proofs(at: Connection, records: list[TxResult]) -> list[TxResult]:
     trees: dict[int, hashes.Tree] = {}
     proven = []
     for record in records:

@@ -21,7 +21,7 @@ from ...protocol.comet.chain_state import max_data_bytes
 from ...protocol.comet.validators import is_rescaled_next, rotated
 from .connection import Connection
 from .packed import state as packed
-from .packed.blocks import DamagedRow, resealed
+from .packed.blocks import DamagedRow, reseal
 
 PRIORITIES_EACH = 128
 """Heights between two stored rows of priorities."""
@@ -49,13 +49,13 @@ def _at_or_below(at: Connection, table: str, height: int) -> _Row | None:
     return row
 
 
-def _in_force(at: Connection, table: str, height: int) -> _Row | None:
+def _row_in_force(at: Connection, table: str, height: int) -> _Row | None:
     """Return the packed row in force at a height, with its first and last height."""
     row = _at_or_below(at, table, height)
-    return row if row is not None and _holds(row, height) else None
+    return row if row is not None and _is_in_force(row, height) else None
 
 
-def _holds(row: Sequence[Any], height: int) -> bool:
+def _is_in_force(row: Sequence[Any], height: int) -> bool:
     _, _, until = row
     return until is None or until >= height
 
@@ -77,7 +77,7 @@ def validators(at: Connection, height: int) -> ValidatorSet | None:
     if stored is None:
         return None
     known, members, (row, at_height, until) = stored[:4], stored[4:7], stored[7:]
-    if not (_is_known(at, height, known) and _holds(members, height)):
+    if not (_is_known(at, height, known) and _is_in_force(members, height)):
         return None
     if until is not None and until < height:
         raise DamagedRow("proposer priorities", height, "they are missing")
@@ -106,17 +106,17 @@ def _is_known(at: Connection, height: int, known: Sequence[Any]) -> bool:
 def addresses(at: Connection, height: int) -> Sequence[bytes]:
     """Return the addresses of the validator set that signs this height; empty if it is not
     known."""
-    row = _in_force(at, "validator_sets", height)
+    row = _row_in_force(at, "validator_sets", height)
     return () if row is None else packed.addresses(*row)
 
 
 def addresses_in(row: Sequence[Any], height: int) -> Sequence[bytes]:
     """Return the addresses of a set, given the last row at or below the height, or NULL columns
     without such a row."""
-    return packed.addresses(*row) if row[0] is not None and _holds(row, height) else ()
+    return packed.addresses(*row) if row[0] is not None and _is_in_force(row, height) else ()
 
 
-def addresses_of(at: Connection, heights: Sequence[int]) -> dict[int, Sequence[bytes]]:
+def addresses_by_height(at: Connection, heights: Sequence[int]) -> dict[int, Sequence[bytes]]:
     """Return the addresses of the validator sets of several heights."""
     low, high = min(heights), max(heights)
     rows = at.execute(
@@ -137,7 +137,7 @@ def addresses_of(at: Connection, heights: Sequence[int]) -> dict[int, Sequence[b
 def write_set(at: Connection, height: int, found: ValidatorSet) -> None:
     """Store the validator set of this height with its priorities; its members only if they
     differ from the previous height's."""
-    row = _in_force(at, "validator_sets", height)
+    row = _row_in_force(at, "validator_sets", height)
     if row is None or row[0] != packed.pack_members(found.validators, *row[1:]):
         write_members(at, height, found.validators)
     write_priorities(at, height, found)
@@ -181,7 +181,7 @@ def drop_derived(at: Connection, height: int, before: ValidatorSet) -> None:
         set_until(at, "validator_priorities", height - 1, until)
 
 
-def hold_from(at: Connection, table: str, since: int, height: int) -> None:
+def extend_down(at: Connection, table: str, since: int, height: int) -> None:
     """Extend the row of height ``since``, the lowest one, down to a lower height."""
     _, column, kind = _COLUMNS[table]
     row = at.execute(
@@ -189,7 +189,7 @@ def hold_from(at: Connection, table: str, since: int, height: int) -> None:
     ).fetchone()
     if row is not None:
         body, until = row
-        moved = resealed(body, kind, (since, until), (height, until))
+        moved = reseal(body, kind, (since, until), (height, until))
         at.execute(f"DELETE FROM {table} WHERE since >= ? AND since < ?", (height, since))
         at.execute(
             f"UPDATE {table} SET since = ?, {column} = ? WHERE since = ?",
@@ -205,7 +205,7 @@ def set_until(at: Connection, table: str, since: int, until: int | None) -> None
     ).fetchone()
     at.execute(
         f"UPDATE {table} SET until = ?, {column} = ? WHERE {key} = ?",
-        (until, resealed(row, kind, (since, before), (since, until)), since),
+        (until, reseal(row, kind, (since, before), (since, until)), since),
     )
 
 
@@ -216,7 +216,7 @@ def _end_before(at: Connection, table: str, height: int) -> None:
         set_until(at, table, row[1], height - 1)
 
 
-def go_on(at: Connection, table: str, height: int) -> None:
+def reopen_last_row(at: Connection, table: str, height: int) -> None:
     """Remove the end of the last row if it is in force at this height, because the rows above
     were removed."""
     row = _at_or_below(at, table, height)
@@ -230,7 +230,7 @@ _PARAMS = "SELECT params, since, until FROM consensus_params"
 def params(at: Connection, height: int) -> ConsensusParams | None:
     """Return the consensus parameters in force at this height; ``None`` if they are not
     known."""
-    row = _in_force(at, "consensus_params", height)
+    row = _row_in_force(at, "consensus_params", height)
     return None if row is None else packed.unpack_params(*row)
 
 

@@ -154,7 +154,7 @@ class ChainStore(ChainBackend):
         """Return the names of features' indexes that can't be verified, because the feature or
         its packages are missing."""
         with self._open().readers.snapshot() as at:
-            return hits.unread(at)
+            return hits.unreadable_indexes(at)
 
     def all_unverified(self) -> dict[str, Range]:
         """Return the fields that were not verified when blocks were stored, each with the
@@ -186,11 +186,11 @@ class ChainStore(ChainBackend):
 
     def _has_pending(self) -> bool:
         with self._open().readers.snapshot() as at:
-            return mempool.count(at).total > 0 or evidence.waits(at)
+            return mempool.count(at).total > 0 or evidence.has_pending(at)
 
-    def settle(self) -> None:
+    def wait_until_stored(self) -> None:
         """Wait until the transactions that this process has received are stored or refused."""
-        self._open().incoming.wait()
+        self._open().unstored_txs.wait()
 
     def reap(self, limits: BlockLimits) -> tuple[bytes, ...]:
         """Return pending transactions that fit a block, oldest first."""
@@ -271,15 +271,15 @@ class ChainStore(ChainBackend):
             if lease is not None:
                 leases.fence(at, lease)
             head = files.ledger.append(at, prepared)
-            ledger.forget(at, prepared, self._limits.cache_size)
-            evidence.settle(at, [item.block for item in blocks])
+            ledger.remove_from_mempool(at, prepared, self._limits.cache_size)
+            evidence.remove_settled(at, [item.block for item in blocks])
             if any(item.results.consensus_param_updates for item in blocks):
                 mempool.drop_unfit(at)
             at.engine.announce(at)
             return head
 
         with self._adding(item.block for item in blocks):
-            files.ledger.committed(files.writer.run(work))
+            files.ledger.set_head(files.writer.run(work))
         files.changes.notify()
 
     def append_without_results(self, item: BlockWithoutResults, lease: Lease) -> None:
@@ -293,13 +293,13 @@ class ChainStore(ChainBackend):
         def work(at: Connection) -> ChainState:
             leases.fence(at, lease)
             head = files.ledger.append_without_results(at, prepared)
-            ledger.forget(at, [prepared], self._limits.cache_size)
-            evidence.settle(at, [item.block])
+            ledger.remove_from_mempool(at, [prepared], self._limits.cache_size)
+            evidence.remove_settled(at, [item.block])
             at.engine.announce(at)
             return head
 
         with self._adding([item.block]):
-            files.ledger.committed(files.writer.run(work))
+            files.ledger.set_head(files.writer.run(work))
         files.changes.notify()
 
     def replace_head(self, item: CommittedBlock) -> None:
@@ -310,7 +310,7 @@ class ChainStore(ChainBackend):
 
         def work(at: Connection) -> None:
             files.ledger.replace_head(at, prepared)
-            ledger.forget(at, [prepared], self._limits.cache_size)
+            ledger.remove_from_mempool(at, [prepared], self._limits.cache_size)
             at.engine.announce(at)
 
         with self._adding([item.block]):
@@ -339,12 +339,12 @@ class ChainStore(ChainBackend):
             yield
         except InvalidBlock as error:
             raise InvalidBlock(
-                f"{self.location.shown}: {error.text}", _CURE
+                f"{self.location.display_name}: {error.text}", _CURE
             ) from error.__cause__
         except StoreError as error:
             first = [f"; block {block.header.height} was not added" for block in blocks][:1]
             reason = error.reason + "".join(first)
-            raise StoreError(reason, self.location.shown) from error.__cause__
+            raise StoreError(reason, self.location.display_name) from error.__cause__
 
     def rewind(self, height: int, changes: Changes, lease: Lease) -> None:
         """Remove the blocks above a height; ``changes`` revert their writes to the

@@ -64,7 +64,7 @@ def fill_app_state(at: Connection) -> bool:
     found = at.execute(
         "SELECT key, content FROM app_state WHERE checksum IS NULL LIMIT ?", (_FILLED,)
     ).fetchall()
-    long = at.engine.long
+    long = at.engine.unique_key
     at.executemany(
         f"UPDATE app_state SET checksum = ? WHERE {long('key')} = {long('?')}",
         [(key_checksum(key, content), key) for key, content in found],
@@ -80,7 +80,7 @@ def write_changes(at: Connection, changes: Changes) -> None:
         if value is not None
     ]
     removed = [(key,) for key, value in changes.items() if value is None]
-    long = at.engine.long
+    long = at.engine.unique_key
     at.executemany(
         "INSERT INTO app_state (key, content, checksum) VALUES (?, ?, ?)"
         f" ON CONFLICT ({long('key')}) DO UPDATE"
@@ -101,7 +101,7 @@ def app_range(
     at: Connection, prefix: bytes, after: bytes | None, limit: int
 ) -> tuple[tuple[bytes, bytes], ...]:
     """Return the first pairs whose keys start with the prefix and sort after ``after``."""
-    head = at.engine.head
+    head = at.engine.prefix_key
     low = prefix if after is None else max(prefix, after + b"\0")
     bounds = [f"{head('key')} >= {head('?')} AND key >= ?"]
     values: list[object] = [low, low]

@@ -33,7 +33,7 @@ class Job(Generic[T]):
         self.transaction: Pending[None] | None = None
         """Transaction that the job's owner waits for."""
 
-    def do(self, connection: Connection) -> None:
+    def run(self, connection: Connection) -> None:
         """Run the write in a savepoint, so that its failure does not undo other jobs."""
         connection.execute("SAVEPOINT job")
         try:
@@ -46,7 +46,7 @@ class Job(Generic[T]):
         if connection.in_transaction:
             connection.execute("RELEASE job")
 
-    def do_alone(self, connection: Connection) -> None:
+    def run_without_savepoint(self, connection: Connection) -> None:
         """Run the write without a savepoint: if it raises, the whole transaction is rolled
         back."""
         self._value = [self._work(connection)]
@@ -58,7 +58,7 @@ class Job(Generic[T]):
         return self._value[0]
 
 
-class _Drain:
+class _WriteTransaction:
     """One transaction of a writer. New jobs join it until it has begun."""
 
     def __init__(self, thread: NativeThread, work: Callable[[], None]) -> None:
@@ -82,7 +82,7 @@ class Writer(ABC):
         self._thread = NativeThread(name)
         self._waiting: deque[Job[Any]] = deque()
         self._lock = threading.Lock()
-        self._next: _Drain | None = None
+        self._next: _WriteTransaction | None = None
 
     def run(self, work: Callable[[Connection], T]) -> T:
         """Return the result of ``work`` when it is on disk."""
@@ -101,13 +101,13 @@ class Writer(ABC):
             if not job.is_done:
                 # Wait for the running transaction, which may include this job, or start the
                 # next one.
-                job.transaction = job.transaction or self._begin_drain()
+                job.transaction = job.transaction or self._begin_transaction()
                 job.transaction.is_done(seconds)
             return job.is_done
 
         def result() -> T:
             if not job.is_done:
-                job.transaction = job.transaction or self._begin_drain()
+                job.transaction = job.transaction or self._begin_transaction()
                 # The transaction itself raises nothing: each job stores its own error.
                 job.transaction.result()
             try:
@@ -118,15 +118,15 @@ class Writer(ABC):
 
         return Pending(result, is_done)
 
-    def _begin_drain(self) -> Pending[None]:
+    def _begin_transaction(self) -> Pending[None]:
         """Return the transaction that includes all jobs that are queued now."""
         with self._lock:
             # One transaction per job would take longer than the jobs.
             if self._next is None or self._next.has_begun:
-                self._next = _Drain(self._thread, self._drain)
+                self._next = _WriteTransaction(self._thread, self._write_jobs)
             return self._next.pending
 
-    def _drain(self) -> None:
+    def _write_jobs(self) -> None:
         jobs = [self._waiting.popleft() for _ in range(len(self._waiting))]
         if not jobs:
             return
@@ -148,7 +148,7 @@ class Writer(ABC):
         """Convert the engine's errors to :exc:`~flask_noderpc.errors.StoreError`."""
 
 
-class Incoming:
+class UnstoredTxs:
     """Transactions that are being stored in the mempool, counted in addition to the stored
     ones."""
 
@@ -162,7 +162,7 @@ class Incoming:
     def __contains__(self, digest: bytes) -> bool:
         return digest in self._hashes
 
-    def may_exceed(self, tx: bytes, limits: MempoolLimits) -> bool:
+    def may_cause_refusal(self, tx: bytes, limits: MempoolLimits) -> bool:
         """Return true if these transactions alone might be the reason to refuse a
         transaction."""
         is_full = len(self._stored) >= limits.max_txs or self._size >= limits.max_bytes

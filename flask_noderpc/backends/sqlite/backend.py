@@ -13,7 +13,7 @@ from ..base.application import Application, AppState
 from ..base.capabilities import MempoolLimits
 from ..sql.store import ChainStore
 from . import copies
-from .connection import Store
+from .connection import SQLiteFile
 from .engine import SQLite
 from .handles import SQLiteHandles
 
@@ -43,7 +43,7 @@ class SQLiteBackend(ChainStore):
         max_log_bytes: int = 64 << 20,
         poll_s: float = 0.05,
     ) -> None:
-        self._store = Store(path, max_pages, max_log_bytes)
+        self._store = SQLiteFile(path, max_pages, max_log_bytes)
         super().__init__(
             self._store,
             SQLite(),
@@ -82,7 +82,7 @@ class SQLiteBackend(ChainStore):
 
     def migrate(self, progress: Callable[[int], None] | None = None) -> int:
         self.close()
-        with copies.held_alone(self._store):
+        with copies.exclusive_connection(self._store):
             # Fail if another process has the store open: a node of the old version would
             # continue to write to its tables.
             pass
@@ -101,6 +101,6 @@ class SQLiteBackend(ChainStore):
         """
         found = self._open().readers.one("PRAGMA integrity_check")
         if found != ("ok",):
-            raise InvalidBlock(f"{self._store.shown}: {found[0]}")
+            raise InvalidBlock(f"{self._store.display_name}: {found[0]}")
 
         return super().verify(progress, first)

@@ -33,7 +33,7 @@ _OPEN_PATIENCE_S = 0.2
 
 
 # Error codes caused by other programs or the disk; the cause may go away.
-_PASSING = (
+_TRANSIENT_CODES = (
     sqlite3.SQLITE_BUSY,
     sqlite3.SQLITE_LOCKED,
     sqlite3.SQLITE_FULL,
@@ -65,7 +65,7 @@ class sqlite_errors(AbstractContextManager[None]):  # noqa: N801  # it reads as 
 
 def _raise_as_store_error(error: BaseException, path: str) -> None:
     if isinstance(error, sqlite3.Error):
-        kind = StoreUnavailable if _code(error) & 0xFF in _PASSING else StoreError
+        kind = StoreUnavailable if _code(error) & 0xFF in _TRANSIENT_CODES else StoreError
         raise kind(_cause(error), path) from error
     if isinstance(error, UnicodeDecodeError):
         # SQLite's message quotes a table name that is corrupt, so Python can't decode it.
@@ -92,7 +92,7 @@ def _transaction(connection: Connection) -> Iterator[None]:
         raise
 
 
-def _write_ahead(connection: Connection) -> None:
+def _set_wal_mode(connection: Connection) -> None:
     """Set the journal mode to WAL, even while other processes open a new file."""
     deadline = time.monotonic() + _WRITE_PATIENCE_S
     while True:
@@ -196,7 +196,7 @@ class Reader(Connection):
         return self.seen[1]
 
 
-class Store(FileLocation):
+class SQLiteFile(FileLocation):
     """A SQLite file: opens connections to it, and creates its folder and tables if needed."""
 
     def __init__(
@@ -245,7 +245,7 @@ class Store(FileLocation):
             raise StoreError(
                 f"{self._log.name} was removed or replaced while in use: stop all processes of"
                 " the store; the last one writes the missing changes into the file",
-                self.shown,
+                self.display_name,
             )
 
     def forget_log(self) -> None:
@@ -274,18 +274,18 @@ class Store(FileLocation):
         remaining blocks of version 0.1, before the first transaction and after each."""
         wal.check(self.real_file)
         connection = self._connect(Connection, _WRITE_PATIENCE_S, mode="rw")
-        with sqlite_errors(self.shown), closing(connection):
+        with sqlite_errors(self.display_name), closing(connection):
             schema.refuse_foreign(connection)
             self._configure(connection)
             with _transaction(connection):
                 remaining = schema.begin_migration(connection)
                 if remaining is not None:
-                    wal.count(connection)
+                    wal.increment_version(connection)
             while remaining is not None:
                 yield remaining
                 with _transaction(connection):
                     remaining = schema.migrate_some(connection)
-                    wal.count(connection)
+                    wal.increment_version(connection)
             _prepare_tables(connection)
             yield 0
 
@@ -310,7 +310,7 @@ class Store(FileLocation):
         schema.refuse_foreign(connection)
         if self.read_only:
             if schema.is_empty(connection):
-                raise StoreError("no chain here, and none can be written", self.shown)
+                raise StoreError("no chain here, and none can be written", self.display_name)
             schema.check(connection)
             return
         self._configure(connection)
@@ -322,8 +322,8 @@ class Store(FileLocation):
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
         if schema.is_empty(connection):
             with _transaction(connection):
-                wal.begin(connection)
-        _write_ahead(connection)
+                wal.set_random_version(connection)
+        _set_wal_mode(connection)
         connection.execute("PRAGMA synchronous = FULL")
         # If the WAL grew beyond this size, SQLite truncates it to the limit when it restarts
         # the WAL.
@@ -348,7 +348,7 @@ class Store(FileLocation):
 class Readers(handles.Readers[Reader]):
     """Read connections to the file."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: SQLiteFile) -> None:
         super().__init__()
         self._store = store
 
@@ -356,7 +356,7 @@ class Readers(handles.Readers[Reader]):
         return self._store.open_reader()
 
     def _errors(self) -> AbstractContextManager[None]:
-        return sqlite_errors(self._store.shown)
+        return sqlite_errors(self._store.display_name)
 
     def version(self) -> ChainVersion | None:
         """Return the current version of the chain."""
@@ -376,5 +376,5 @@ class Readers(handles.Readers[Reader]):
             finally:
                 self._give_back(connection)
         except Exception:
-            with sqlite_errors(self._store.shown):
+            with sqlite_errors(self._store.display_name):
                 raise

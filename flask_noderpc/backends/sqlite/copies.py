@@ -13,7 +13,7 @@ from pathlib import Path
 from ...errors import StoreError
 from ..sql import lease as leases
 from . import schema, wal
-from .connection import Reader, Store, make_private, sqlite_errors
+from .connection import Reader, SQLiteFile, make_private, sqlite_errors
 from .engine import Connection
 
 # Number of SQLite virtual machine instructions between two calls of a progress handler.
@@ -21,14 +21,14 @@ _STEPS = 10_000
 
 
 @contextmanager
-def held_alone(store: Store) -> Iterator[Connection]:
+def exclusive_connection(store: SQLiteFile) -> Iterator[Connection]:
     """Yield a connection while no other process has the store open; raise :exc:`StoreError` if
     another process has."""
     if not store.file.is_file():
-        raise StoreError("no store is here; name the file of a chain", store.shown)
+        raise StoreError("no store is here; name the file of a chain", store.display_name)
     wal.check(store.real_file)
     with (
-        sqlite_errors(store.shown),
+        sqlite_errors(store.display_name),
         closing(
             sqlite3.connect(store.file, timeout=0, isolation_level=None, factory=Connection)
         ) as at,
@@ -58,13 +58,13 @@ def _lock(at: Connection) -> bool:
 
 
 def compact(
-    store: Store, progress: Callable[[int, int], None] | None = None
+    store: SQLiteFile, progress: Callable[[int, int], None] | None = None
 ) -> tuple[int, int]:
     """Replace the store's file by a copy without free pages; return the sizes before and after
     in bytes. Raise :exc:`StoreError` if another process has the store open."""
     file = store.real_file
     target = file.with_name(f"{file.name}.compact")
-    with held_alone(store) as at:
+    with exclusive_connection(store) as at:
         before = file.stat().st_size
         # Remove the partial copy of an interrupted compaction.
         target.unlink(missing_ok=True)
@@ -102,7 +102,7 @@ def _create_like(file: Path, target: Path) -> None:
     target.chmod(stat.S_IMODE(found.st_mode))
 
 
-def _check_space(store: Store, at: Connection) -> int:
+def _check_space(store: SQLiteFile, at: Connection) -> int:
     """Return the size of the copy in bytes; raise :exc:`StoreError` if the disk has too little
     space."""
     (pages,) = at.execute("PRAGMA page_count").fetchone()
@@ -113,7 +113,7 @@ def _check_space(store: Store, at: Connection) -> int:
     if free < needed:
         raise StoreError(
             f"the copy takes {needed >> 20} MB, and the disk has {free >> 20}: free some space",
-            store.shown,
+            store.display_name,
         )
     return int(needed)
 
@@ -139,7 +139,7 @@ _COPIED_PAGES = 4_096
 
 
 def copy(
-    store: Store, target: Path, progress: Callable[[int, int], None] | None = None
+    store: SQLiteFile, target: Path, progress: Callable[[int, int], None] | None = None
 ) -> None:
     """Copy a snapshot of the store; raise :exc:`~flask_noderpc.errors.StoreError`.
 
@@ -168,17 +168,17 @@ def copy(
                 target_file.commit()
                 # Leave WAL mode, so that the copy is one file and readable on read-only media.
                 target_file.execute("PRAGMA journal_mode = DELETE").fetchone()
-                wal.begin(target_file)
+                wal.set_random_version(target_file)
             draft.rename(target)
             flush(target.parent)
         finally:
             draft.unlink(missing_ok=True)
 
 
-def _snapshot_reader(store: Store) -> Reader:
+def _snapshot_reader(store: SQLiteFile) -> Reader:
     """Return a reader that holds one snapshot: otherwise SQLite would restart the copy at each
     write."""
-    with sqlite_errors(store.shown):
+    with sqlite_errors(store.display_name):
         reader = store.open_reader()
         try:
             reader.execute("BEGIN")

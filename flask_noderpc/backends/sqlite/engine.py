@@ -23,7 +23,7 @@ class SQLite(Engine):
     # AUTOINCREMENT stores the last number in this table.
     latest_pending = "SELECT seq FROM sqlite_sequence WHERE name = 'mempool'"
 
-    def numbers(self, values: Sequence[int]) -> object:
+    def integers_param(self, values: Sequence[int]) -> object:
         # One JSON parameter, so that the same statement works for any number of integers.
         return jsoncodec.encode(values).decode()
 

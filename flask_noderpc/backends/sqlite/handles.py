@@ -24,7 +24,7 @@ from ..sql.handles import ProcessHandles
 from ..sql.writer import Job
 from ..sql.writer import Writer as GroupedWriter
 from . import wal
-from .connection import Readers, Store, sqlite_errors
+from .connection import Readers, SQLiteFile, sqlite_errors
 from .engine import Connection
 from .search_pool import SearchPool
 
@@ -39,7 +39,7 @@ _SHARE = 20
 class Checkpoints:
     """Truncation of the WAL when it is large."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: SQLiteFile) -> None:
         self._store = store
         self._not_before = 0.0
         self._warned = False
@@ -52,7 +52,7 @@ class Checkpoints:
             return
         if time.monotonic() >= self._not_before:
             patience = min(_PATIENCE_MS * size // limit, _MAX_PATIENCE_MS)
-            if not _emptied(connection, patience):
+            if not _empty_log(connection, patience):
                 # A series of overlapping readers lets it grow a little; log only larger sizes.
                 if size > 2 * limit:
                     self._log_failure()
@@ -70,7 +70,7 @@ class Checkpoints:
         )
 
 
-def _emptied(connection: sqlite3.Connection, patience_ms: int) -> bool:
+def _empty_log(connection: sqlite3.Connection, patience_ms: int) -> bool:
     (usual,) = connection.execute("PRAGMA busy_timeout").fetchone()
     connection.execute(f"PRAGMA busy_timeout = {patience_ms}").fetchone()
     try:
@@ -86,7 +86,7 @@ def _emptied(connection: sqlite3.Connection, patience_ms: int) -> bool:
 class Writer(GroupedWriter):
     """Writer of the file; it also opens it."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: SQLiteFile) -> None:
         super().__init__("noderpc-writer")
         self._store = store
         self._connection: Connection | None = None
@@ -104,17 +104,19 @@ class Writer(GroupedWriter):
 
     def _open(self) -> Connection:
         if self._connection is None:
-            with sqlite_errors(self._store.shown):
+            with sqlite_errors(self._store.display_name):
                 self._connection = self._store.open_writer()
                 self._file = self._store.identity()
         elif self._file != self._store.identity():
             # SQLite would continue to write to a file that no longer has a name.
-            raise StoreError("the file was removed or replaced while in use", self._store.shown)
+            raise StoreError(
+                "the file was removed or replaced while in use", self._store.display_name
+            )
         self._store.check_log()
         return self._connection
 
     def _errors(self) -> AbstractContextManager[None]:
-        return sqlite_errors(self._store.shown)
+        return sqlite_errors(self._store.display_name)
 
     def _commit(self, jobs: list[Job[Any]]) -> None:
         with self.between_writes:
@@ -127,11 +129,11 @@ class Writer(GroupedWriter):
         changes = connection.total_changes
         try:
             for job in jobs:
-                job.do(connection)
+                job.run(connection)
                 if not connection.in_transaction:
                     raise job.error or sqlite3.OperationalError("the transaction was lost")
             if connection.total_changes != changes and not all(job.error for job in jobs):
-                wal.count(connection)
+                wal.increment_version(connection)
             connection.execute("COMMIT")
         except BaseException:
             if connection.in_transaction:
@@ -148,7 +150,7 @@ class Writer(GroupedWriter):
     def close(self) -> None:
         """Finish the queued writes and close the file."""
         if self._waiting:
-            self._thread.run(self._drain)
+            self._thread.run(self._write_jobs)
         connection, self._connection = self._connection, None
         # The last connection to close removes the WAL, and reads in progress may still open
         # another connection.
@@ -161,7 +163,7 @@ class Writer(GroupedWriter):
 class ChangeWatcher(handles.ChangeWatcher):
     """Watcher that wakes threads when the file changes."""
 
-    def __init__(self, store: Store, poll_s: float) -> None:
+    def __init__(self, store: SQLiteFile, poll_s: float) -> None:
         super().__init__(poll_s)
         self._store = store
         self._polling = threading.Lock()
@@ -173,7 +175,7 @@ class ChangeWatcher(handles.ChangeWatcher):
             try:
                 version = self._data_version()
             except (sqlite3.Error, OSError):
-                with sqlite_errors(self._store.shown):
+                with sqlite_errors(self._store.display_name):
                     raise
             before, self._version = self._version, version
             return version != before
@@ -214,7 +216,7 @@ _FORK_PATIENCE_S = 5.0
 class SQLiteHandles(ProcessHandles):
     """The open connections of one process to the file."""
 
-    def __init__(self, store: Store, poll_s: float) -> None:
+    def __init__(self, store: SQLiteFile, poll_s: float) -> None:
         self.readers: Readers = Readers(store)
         self.writer: Writer = Writer(store)
         # SQLite has one writer at a time, so all writes use the same thread.

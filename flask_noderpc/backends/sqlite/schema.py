@@ -50,7 +50,7 @@ def refuse_foreign(connection: Connection) -> None:
     """Raise :exc:`StoreError` if the database belongs to another program, without writing to
     it."""
     # Check in this order: another process may be creating the tables, all in one transaction.
-    if not is_empty(connection) and not CORE.taken(connection):
+    if not is_empty(connection) and not CORE.applied(connection):
         raise StoreError(
             "the file is a database of another program, no store of flask-noderpc: name another"
             " file (NODERPC_DATABASE)"
@@ -70,7 +70,7 @@ def prepare(connection: Connection) -> bool:
     Raise :exc:`StoreError` for a store that can't be opened.
     """
     if _is_v1(connection):
-        if _COPYING in CORE.taken(connection) or _is_large(connection):
+        if _COPYING in CORE.applied(connection) or _is_large(connection):
             raise _unmigrated()
         log.warning("the store of flask-noderpc 0.1 is migrated to this version's tables")
         remaining = begin_migration(connection)
@@ -81,7 +81,7 @@ def prepare(connection: Connection) -> bool:
 
 def announce(connection: Connection) -> None:
     """Log the migration steps that a store of an earlier version lacks; some take seconds."""
-    if CORE.taken(connection) and not _is_v1(connection) and (names := _missing(connection)):
+    if CORE.applied(connection) and not _is_v1(connection) and (names := _missing(connection)):
         log.warning("the tables of an earlier version are migrated: %s", ", ".join(names))
 
 
@@ -102,7 +102,7 @@ def check(connection: Connection) -> None:
 
 
 def _go_on(connection: Connection) -> bool:
-    return any(owner.go_on(connection) for owner in OWNERS)
+    return any(owner.apply_missing(connection) for owner in OWNERS)
 
 
 def _unmigrated() -> StoreError:
@@ -117,10 +117,10 @@ def begin_migration(connection: Connection) -> int | None:
     blocks, ``None`` if all are copied. Raise :exc:`StoreError` for a store that can't be
     migrated."""
     if not _is_v1(connection):
-        if not CORE.taken(connection):
+        if not CORE.applied(connection):
             raise StoreError("not a flask-noderpc database")
         return None
-    if _COPYING not in CORE.taken(connection):
+    if _COPYING not in CORE.applied(connection):
         for table in (*v1.RENAMED, *_OLD_INDEX):
             connection.execute(f"ALTER TABLE {table} RENAME TO v1_{table}")
         create_new(Database(connection))
@@ -146,7 +146,7 @@ def migrate_some(connection: Connection) -> int | None:
 def _is_v1(connection: Connection) -> bool:
     """Return true for a version 0.1 store, including one whose blocks are being copied; raise
     :exc:`StoreError` for an older store."""
-    taken = set(CORE.taken(connection))
+    taken = set(CORE.applied(connection))
     steps = set(v1.STEPS)
     if not taken or not taken <= steps | {_COPYING}:
         return False
@@ -283,7 +283,7 @@ def _copy_index(at: Connection, height: int, deadline: float) -> bool:
     )
     indexed = {place(height, position) for position in v1.indexed(at, height)}
     left = [here for (here,) in found if here in indexed]
-    return index_steps.more(at, height, deadline, left)
+    return index_steps.continue_indexing(at, height, deadline, left)
 
 
 def _copy_commit(at: Connection, height: int) -> None:

@@ -18,8 +18,8 @@ from typing import TypeVar
 from ...concurrency import NativeThread
 from ...domain.search import HIGHEST, SearchLimits
 from ...errors import SearchTooCostly
-from ..sql.handles import Turns
-from .connection import Readers, Store, sqlite_errors
+from ..sql.handles import FairQueue
+from .connection import Readers, SQLiteFile, sqlite_errors
 from .engine import Connection
 
 # Approximate number of virtual machine instructions per row, and instructions between two calls
@@ -29,7 +29,9 @@ _STEPS_A_LOOK = 20_000
 
 
 @contextmanager
-def bounded(at: sqlite3.Connection, limits: SearchLimits, deadline: float) -> Iterator[None]:
+def limit_search(
+    at: sqlite3.Connection, limits: SearchLimits, deadline: float
+) -> Iterator[None]:
     """Raise :exc:`SearchTooCostly` if the statements in this context take more steps or time
     than allowed."""
     allowed = limits.rows * _STEPS_A_ROW
@@ -64,9 +66,9 @@ _FEW_ROWS = 200
 class SearchPool:
     """Pool that runs the searches of one process."""
 
-    def __init__(self, store: Store, readers: Readers) -> None:
+    def __init__(self, store: SQLiteFile, readers: Readers) -> None:
         self._store, self._readers = store, readers
-        self._queue = Turns([_SearchThread(store, number) for number in range(_THREADS)])
+        self._queue = FairQueue([_SearchThread(store, number) for number in range(_THREADS)])
         self._suspended: list[_SearchThread] = []
         self._closed = False
 
@@ -82,7 +84,7 @@ class SearchPool:
         with (
             self._readers.snapshot() as at,
             suppress(SearchTooCostly),
-            bounded(at, few, deadline),
+            limit_search(at, few, deadline),
         ):
             return work(at)
         return self._run_in_thread(work, limits, deadline)
@@ -94,7 +96,7 @@ class SearchPool:
         if thread is None:
             raise SearchTooCostly.by_time(limits.seconds)
         try:
-            with sqlite_errors(self._store.shown):
+            with sqlite_errors(self._store.display_name):
                 return thread.run(work, limits, deadline)
         finally:
             if self._closed:
@@ -126,7 +128,7 @@ class SearchPool:
 
 
 class _SearchThread:
-    def __init__(self, store: Store, number: int) -> None:
+    def __init__(self, store: SQLiteFile, number: int) -> None:
         self._store = store
         self._thread = NativeThread(f"noderpc-search-{number}")
         self._connection: Connection | None = None
@@ -142,7 +144,7 @@ class _SearchThread:
         at = self._connection
         at.execute("BEGIN")
         try:
-            with bounded(at, limits, deadline):
+            with limit_search(at, limits, deadline):
                 return work(at)
         finally:
             at.rollback()

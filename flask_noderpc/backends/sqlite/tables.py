@@ -42,21 +42,21 @@ class Owner:
     def __init__(self, name: str, steps: Sequence[Step]) -> None:
         self._steps = tuple(steps)
         # sqlite-utils manages the table of applied steps.
-        self._taken = Migrations(name)
+        self._migrations = Migrations(name)
 
     @property
     def names(self) -> list[str]:
         """Names of all steps."""
         return [step.name for step in self._steps]
 
-    def taken(self, connection: Connection) -> list[str]:
+    def applied(self, connection: Connection) -> list[str]:
         """Return the names of the steps that a store has applied, in order."""
-        return [step.name for step in self._taken.applied(Database(connection))]
+        return [step.name for step in self._migrations.applied(Database(connection))]
 
     def missing(self, connection: Connection) -> tuple[Step, ...]:
         """Return the steps that a store lacks; raise :exc:`StoreError` if the applied steps are
         not the first ones of the list."""
-        taken, names = self.taken(connection), self.names
+        taken, names = self.applied(connection), self.names
         if taken == names[: len(taken)]:
             return self._steps[len(taken) :]
         if unknown := [name for name in taken if name not in names]:
@@ -66,12 +66,12 @@ class Owner:
             )
         raise StoreError(
             f"the store has taken the migration steps {', '.join(taken)} of"
-            f" {self._taken.name}, expected {', '.join(names)} in this order without a gap: it"
-            " was made by a development version, so restore a backup or use another"
+            f" {self._migrations.name}, expected {', '.join(names)} in this order without a"
+            " gap: it was made by a development version, so restore a backup or use another"
             " NODERPC_DATABASE"
         )
 
-    def go_on(self, connection: Connection) -> bool:
+    def apply_missing(self, connection: Connection) -> bool:
         """Apply the missing steps in this transaction; return true if another transaction is
         needed for the rest."""
         for step in self.missing(connection):
@@ -83,17 +83,17 @@ class Owner:
 
     def record(self, connection: Connection, name: str) -> None:
         """Record a step as applied."""
-        self._taken.ensure_migrations_table(Database(connection))
+        self._migrations.ensure_migrations_table(Database(connection))
         connection.execute(
             "INSERT INTO _sqlite_migrations (migration_set, name, applied_at)"
             " VALUES (?, ?, datetime('now'))",
-            (self._taken.name, name),
+            (self._migrations.name, name),
         )
 
     def forget(self, connection: Connection) -> None:
         """Delete the record of all steps of this owner."""
         connection.execute(
-            "DELETE FROM _sqlite_migrations WHERE migration_set = ?", (self._taken.name,)
+            "DELETE FROM _sqlite_migrations WHERE migration_set = ?", (self._migrations.name,)
         )
 
 

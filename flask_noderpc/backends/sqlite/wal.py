@@ -32,13 +32,13 @@ _RANGE = 1 << 32
 _TRIES = 10
 
 
-def begin(connection: sqlite3.Connection) -> None:
+def set_random_version(connection: sqlite3.Connection) -> None:
     """Set a random user version in a new file that has no WAL yet."""
     if connection.execute("PRAGMA journal_mode").fetchone() != ("wal",):
         connection.execute(f"PRAGMA user_version = {secrets.randbits(30)}")
 
 
-def count(connection: sqlite3.Connection) -> None:
+def increment_version(connection: sqlite3.Connection) -> None:
     """Increment the user version before a commit."""
     (number,) = connection.execute("PRAGMA user_version").fetchone()
     half = _RANGE // 2
@@ -72,13 +72,13 @@ def _check_deleted(file: Path, log: Path) -> None:
     # SQLite creates the WAL before the -shm file, and removes it after that file.
     index = file.with_name(f"{file.name}-shm")
     for _ in range(_TRIES):
-        before = _begun(index)
+        before = _file_identity(index)
         if before is None or log.exists():
             return
-        if before == _begun(index):
+        if before == _file_identity(index):
             raise StoreError(
                 f"{log.name} was removed without stopping the node: stop all its processes, and"
-                f" put the WAL back; or remove {index.name} to go on{_from(file)}",
+                f" put the WAL back; or remove {index.name} to go on{_height_hint(file)}",
                 str(file),
             )
 
@@ -91,28 +91,28 @@ def status(file: Path) -> stat_result | None:
         return None
 
 
-def _begun(file: Path) -> tuple[int, int] | None:
+def _file_identity(file: Path) -> tuple[int, int] | None:
     found = status(file)
     return None if found is None else (found.st_ino, found.st_ctime_ns)
 
 
-def _from(file: Path) -> str:
+def _height_hint(file: Path) -> str:
     try:
-        with closing(_without_log(file)) as at:
+        with closing(_connect_without_log(file)) as at:
             (height,) = at.execute("SELECT max(height) FROM blocks").fetchone()
     except sqlite3.Error:
         return ""
     return f" from block {height}, the latest in the file" if height else ""
 
 
-def _without_log(file: Path) -> sqlite3.Connection:
+def _connect_without_log(file: Path) -> sqlite3.Connection:
     # Not open(): closing the file would release this process's locks on it.
     return sqlite3.connect(f"{file.as_uri()}?mode=ro&immutable=1", uri=True)
 
 
 def _user_version(file: Path) -> int | None:
     try:
-        with closing(_without_log(file)) as at:
+        with closing(_connect_without_log(file)) as at:
             number: int = at.execute("PRAGMA user_version").fetchone()[0]
     except sqlite3.Error:
         # SQLite's own error for the file is clearer.

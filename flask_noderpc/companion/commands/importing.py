@@ -207,7 +207,7 @@ def _import(
     importer = Importer(store, upstreams, options)
     with Progress("importing", importer.plan(first, last)) as bar:
         low, high = importer.run(bar.add)
-    shown = store.location.shown
+    shown = store.location.display_name
     click.echo(f"{shown} has blocks {low} to {high} of {store.reads.chain_id()}")
     if low > max(first, store.reads.initial_height()):
         click.echo(f"the nodes have no blocks below {low} any more")

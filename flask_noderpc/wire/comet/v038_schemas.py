@@ -602,7 +602,9 @@ class QueryResult(WireSchema):
     info = Text()
     index = IntString()
     key = Base64(nullable=True)
-    value = Base64(get=lambda r: r.value if r.value or r.shows_empty else None, nullable=True)
+    value = Base64(
+        get=lambda r: r.value if r.value or r.encodes_empty_as_string else None, nullable=True
+    )
     proof_ops = Nested(
         ProofOps, data_key="proofOps", get=lambda r: r.proof_ops or None, nullable=True
     )

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flask_noderpc.backends.sql.packed import blocks, state
-from flask_noderpc.backends.sql.packed.blocks import DamagedRow, opened
+from flask_noderpc.backends.sql.packed.blocks import DamagedRow, unseal
 from flask_noderpc.domain.abci import BlockResults, Event, EventAttribute, ExecTxResult
 from flask_noderpc.domain.block import (
     ABSENT,
@@ -202,4 +202,4 @@ def test_a_flipped_bit_is_an_error(data: st.DataObject) -> None:
 @pytest.mark.parametrize("row", [b"", b"\0\0", b"\0\0\0\0"])
 def test_a_row_that_was_cut_off_is_an_error(row: bytes) -> None:
     with pytest.raises(DamagedRow):
-        opened(row, "commit", 3)
+        unseal(row, "commit", 3)

@@ -82,12 +82,12 @@ def seal(value: object, kind: str, height: int, *key: object) -> bytes:
     return _with_checksum(jsoncodec.pack(value), _key_checksum(kind, height, *key))
 
 
-def with_form(form: bytes) -> tuple[bytes, ...]:
+def optional_form(form: bytes) -> tuple[bytes, ...]:
     """Return the optional last field of a row; rows without a form lack it."""
     return (form,) if form else ()
 
 
-def opened(row: bytes, kind: str, height: int, *key: object) -> Any:
+def unseal(row: bytes, kind: str, height: int, *key: object) -> Any:
     """Return the value of a packed row; raise :exc:`DamagedRow` if it was not sealed with this
     kind and key."""
     body = _checked(row, kind, height, *key)
@@ -97,7 +97,7 @@ def opened(row: bytes, kind: str, height: int, *key: object) -> Any:
         raise DamagedRow(kind, height, str(error)) from None
 
 
-def resealed(row: bytes, kind: str, key: Key, new_key: Key) -> bytes:
+def reseal(row: bytes, kind: str, key: Key, new_key: Key) -> bytes:
     """Return a packed row with the checksum of another key."""
     body = bytes(_checked(row, kind, *key))
     return _with_checksum(body, _key_checksum(kind, *new_key))
@@ -164,7 +164,7 @@ def pack_meta(meta: BlockMeta) -> bytes:
             [_EMPTY if each == EMPTY_HASH else each for each in hashes[:3]],
             _SAME if same_set else hashes[3],
             [_EMPTY if each == EMPTY_HASH else each for each in hashes[4:]],
-            *with_form(meta.form),
+            *optional_form(meta.form),
         ),
         "header",
         header.height,
@@ -173,7 +173,7 @@ def pack_meta(meta: BlockMeta) -> bytes:
 
 def unpack_meta(row: bytes, at_height: int, chain_id: str) -> BlockMeta:
     """Return the meta that :func:`pack_meta` packed; raise :exc:`DamagedRow`."""
-    fields = opened(row, "header", at_height)
+    fields = unseal(row, "header", at_height)
     own_id, size, tx_count, block, app, height, time, last_id, proposer, *others = fields
     if height != at_height:
         raise DamagedRow("header", at_height, f"it is that of height {height}")
@@ -265,7 +265,7 @@ def unpack_commit(
     ``known_addresses`` returns the same addresses again; it is only called if the row does not
     contain them.
     """
-    fields = opened(row, "commit", height)
+    fields = unseal(row, "commit", height)
     round_, block_id, flags, base, delays, joined, own, written_out = fields
     addresses = _own_addresses(flags, own) if isinstance(own, bytes) else known_addresses()
     if len(addresses) != len(flags):
@@ -333,7 +333,7 @@ def pack_evidence(piece: Evidence, height: int, key: int | bytes) -> bytes:
 
 def unpack_evidence(row: bytes, height: int, key: int | bytes) -> Evidence:
     """Return the evidence that :func:`pack_evidence` packed; raise :exc:`DamagedRow`."""
-    kind, body = opened(row, "evidence", height, key)
+    kind, body = unseal(row, "evidence", height, key)
     return jsoncodec.decode(body, _KINDS[kind])
 
 
@@ -356,7 +356,7 @@ def pack_results(results: BlockResults) -> bytes:
             None if update is None else jsoncodec.encode(update),
             results.app_hash,
             len(results.tx_results),
-            *with_form(results.form),
+            *optional_form(results.form),
         ),
         "results",
         results.height,
@@ -370,7 +370,7 @@ def unpack_results(
 
     ``of_txs`` returns the results of the given number of transactions.
     """
-    begin, end, updates, params, app_hash, count, *form = opened(row, "results", height)
+    begin, end, updates, params, app_hash, count, *form = unseal(row, "results", height)
     tx_results = of_txs(count)
     if len(tx_results) != count:
         raise DamagedRow("transactions", height, f"{len(tx_results)} of {count} are there")
@@ -388,7 +388,7 @@ def unpack_results(
 
 def unpack_block_events(row: bytes, height: int) -> tuple[Event, ...]:
     """Return a block's own events from the row of its results; raise :exc:`DamagedRow`."""
-    begin, end, *_ = opened(row, "results", height)
+    begin, end, *_ = unseal(row, "results", height)
     return _events_from(begin) + _events_from(end)
 
 
@@ -434,7 +434,7 @@ class Slice:
 
     def __init__(self, row: bytes, first: int) -> None:
         self.height, self.first = first >> POSITION_BITS, first & LAST_POSITION
-        self.txs, self._results = opened(row, "transactions", self.height, self.first)
+        self.txs, self._results = unseal(row, "transactions", self.height, self.first)
 
     def has(self, height: int, position: int) -> bool:
         """Return true if the slice contains the transaction at this height and position."""
@@ -463,7 +463,7 @@ def _pack_result(result: ExecTxResult) -> bytes:
             result.gas_used,
             result.codespace,
             _event_fields(result.events),
-            *with_form(result.form),
+            *optional_form(result.form),
         )
     )
 

@@ -10,7 +10,7 @@ from functools import lru_cache
 from .... import jsoncodec
 from ....domain.genesis import ConsensusParams, Genesis
 from ....domain.validator import PublicKey, Validator, ValidatorSet
-from .blocks import DamagedRow, opened, seal
+from .blocks import DamagedRow, seal, unseal
 
 
 def pack_members(members: Sequence[Validator], since: int, until: int | None = None) -> bytes:
@@ -33,14 +33,14 @@ def pack_members(members: Sequence[Validator], since: int, until: int | None = N
 def addresses(row: bytes, since: int, until: int | None = None) -> list[bytes]:
     """Return the addresses of a set that :func:`pack_members` packed; raise
     :exc:`DamagedRow`."""
-    found: list[bytes] = opened(row, "validator set", since, until)[0]
+    found: list[bytes] = unseal(row, "validator set", since, until)[0]
     return found
 
 
 @lru_cache(maxsize=8)
 def unpack_members(row: bytes, since: int, until: int | None = None) -> tuple[Validator, ...]:
     """Return the members that :func:`pack_members` packed; raise :exc:`DamagedRow`."""
-    fields = opened(row, "validator set", since, until)
+    fields = unseal(row, "validator set", since, until)
     return tuple(
         Validator(address, PublicKey(*key), power)
         for address, key, power in zip(*fields, strict=True)
@@ -65,7 +65,7 @@ def unpack_priorities(
     row: bytes, height: int, until: int | None, members: Sequence[Validator]
 ) -> ValidatorSet:
     """Return the validator set of a height; raise :exc:`DamagedRow`."""
-    proposer, priorities, checksum = opened(row, "proposer priorities", height, until)
+    proposer, priorities, checksum = unseal(row, "proposer priorities", height, until)
     if len(priorities) != len(members) or checksum != _members_checksum(members):
         raise DamagedRow("validator set", height, "it has others than its priorities")
     return ValidatorSet(
@@ -86,7 +86,7 @@ def pack_params(params: ConsensusParams, since: int, until: int | None = None) -
 @lru_cache(maxsize=8)
 def unpack_params(row: bytes, since: int, until: int | None = None) -> ConsensusParams:
     """Return the parameters that :func:`pack_params` packed; raise :exc:`DamagedRow`."""
-    found = opened(row, "consensus parameters", since, until)
+    found = unseal(row, "consensus parameters", since, until)
     return jsoncodec.decode(found, ConsensusParams)
 
 
@@ -97,7 +97,7 @@ def pack_genesis(genesis: Genesis) -> bytes:
 
 def unpack_genesis(row: bytes) -> Genesis:
     """Return the document that :func:`pack_genesis` packed; raise :exc:`DamagedRow`."""
-    return jsoncodec.decode(opened(row, "genesis document", 0), Genesis)
+    return jsoncodec.decode(unseal(row, "genesis document", 0), Genesis)
 
 
 def pack_app_state(document: bytes) -> bytes:
@@ -107,7 +107,7 @@ def pack_app_state(document: bytes) -> bytes:
 
 def unpack_app_state(row: bytes) -> bytes:
     """Return the state that :func:`pack_app_state` packed; raise :exc:`DamagedRow`."""
-    document: bytes = opened(row, "state of the genesis", 0)
+    document: bytes = unseal(row, "state of the genesis", 0)
     return document
 
 
@@ -119,5 +119,5 @@ def pack_beginning(fields: tuple[str, int, int | None, bytes | None]) -> bytes:
 
 def check_beginning(row: bytes, fields: tuple[str, int, int | None, bytes | None]) -> None:
     """Raise :exc:`DamagedRow` if the columns differ from their packed copy."""
-    if opened(row, "beginning of the chain", 0) != list(fields):
+    if unseal(row, "beginning of the chain", 0) != list(fields):
         raise DamagedRow("beginning of the chain", 0, "its columns differ from their copy")
