@@ -80,7 +80,7 @@ class GuardedKey:
         if self.is_development:
             with locked(self._path.parent):
                 return self._sign(vote, chain_id, durable=False)
-        # Writing to the disk takes milliseconds.
+        # Writing to the disk blocks for milliseconds, so this runs in a thread.
         return in_thread(partial(self._sign_once, vote, chain_id))
 
     def _sign_once(self, vote: Vote, chain_id: str) -> CommitSig:

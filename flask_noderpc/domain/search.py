@@ -218,5 +218,5 @@ class PolledFilter:
     criteria: str = ""
     """Log filter as JSON."""
     owner: str = ""
-    """Key of the client whose limit the filter counts for; any client with the ID may use the
+    """Key of the client whose limit includes the filter; any client with the ID may use the
     filter."""

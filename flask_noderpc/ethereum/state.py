@@ -31,7 +31,7 @@ class EvmState(ABC):
         """Return the result of a job, within its time limit; raise
         :exc:`~flask_noderpc.errors.ExecutionFailed`.
 
-        ``client`` is the client that the job counts for, if a limit is divided fairly.
+        ``client`` is the client whose share of a divided limit the job uses.
         """
 
     def start(self, *, calls: bool, blocks: bool) -> None:

@@ -104,7 +104,9 @@ class MempoolSource:
 
 
 class Feed:
-    """Thread that polls a source from :meth:`follow` until ``is_followed`` returns False."""
+    """Polls a source in a thread, which :meth:`follow` starts and which ends when
+    ``is_followed``
+    returns False."""
 
     def __init__(self, source: Source, is_followed: Callable[[], bool]) -> None:
         self._source = source

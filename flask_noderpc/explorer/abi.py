@@ -28,8 +28,8 @@ _MAX_READS = 20_000
 """Maximum number of reads for one log or call, as a large length in the data costs its author
 nothing."""
 _READS_OF_WORD = 64
-"""Maximum number of reads for each word of data; a member of nested tuples is read twice at
-each level."""
+"""Maximum number of reads for each word of data. Each level of nested tuples doubles the reads
+of a member, so this allows six levels."""
 
 _ARRAY = re.compile(r"(.*)\[(\d{0,9})\]", re.ASCII)
 # eth-abi caches each type that it parses, and these are the only types that it gets.

@@ -77,7 +77,7 @@ _NO_FIELDS: Mapping[str, Any] = MappingProxyType({})
 
 
 class Permissions(NamedTuple):
-    """Permissions of the sender of a request or message, and the client that it counts for."""
+    """Permissions of the sender of a request or message, and the client whose limits apply."""
 
     may_read: bool = True
     may_write: bool = True

@@ -129,7 +129,8 @@ class Dispatcher:
 
     def _endpoint_of(self, route: Route[Any]) -> Endpoint:
         loader = self.loader(route.params, self._dialect.ignored.get(route.name, ()))
-        # Cached results are found by their parameters, if these are plain values.
+        # Parameters are keys of the result cache, so routes with cached results also cache the
+        # parsed parameters by their text.
         readers = (loader.from_query, loader.from_json)
         from_query, from_json = (
             map(self._memoized.reader, readers) if route.chain_only else readers

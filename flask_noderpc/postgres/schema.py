@@ -557,8 +557,8 @@ def _create(at: Connection) -> None:
     for script in (*tables, _TRIGGERS, _VIEWS):
         at.script(script)
         if script is _CHAIN:
-            # This must happen now: later it would move rows of the catalog that replicas wait
-            # for.
+            # These tables are created early. Creating them after the others would change rows
+            # of the catalog that readers of a replica lock, and the replica would wait.
             for name in sorted(hits.new_indexes(at)):
                 at.engine.make_hit_tables(at, name)
     _keep_uncompressed(at, [table for table, _ in _EXTERNAL])

@@ -97,7 +97,7 @@ def bind(address: Address, flag: str) -> socket.socket:
 
 
 def is_on_loopback(sock: socket.socket) -> bool:
-    """Return true if only this machine can connect to a listening socket."""
+    """Return true if a socket listens on a loopback IP address; false for a Unix socket."""
     if sock.family == socket.AF_UNIX:
         return False
     return is_loopback(sock.getsockname()[0])

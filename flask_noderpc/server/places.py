@@ -1,5 +1,7 @@
-"""The open connections at an address, in total and for each client, and their limits: the
-settings, and the number that the file descriptors of a process allow."""
+"""Counts the open connections at an address, in total and for each client.
+
+Their limits come from the settings and from the process's limit of file descriptors.
+"""
 
 from __future__ import annotations
 

@@ -117,7 +117,8 @@ class NodeServer(StreamServer):  # type: ignore[misc]  # gevent has no types
         self._clock = gevent.spawn(self._enforce_deadlines)
 
     def do_read(self) -> tuple[Any, Any] | None:
-        """Accept the next connection that fits the limits; refuse others without a greenlet."""
+        """Accept the next connection that fits the limits; refuse the others, without starting
+        greenlets for them."""
         if self._starting >= self.max_accept:
             # Further connections would only wait in this process instead of the system's queue.
             return None

@@ -87,7 +87,7 @@ class _ResidentMemory(Collector):
 
 
 def _pids() -> list[str]:
-    """Return the IDs of the processes that count together."""
+    """Return the IDs of the processes whose metrics are reported together."""
     folder = os.environ.get(_MULTIPROCESS)
     if folder is None:
         return [str(os.getpid())]

@@ -40,11 +40,12 @@ os.register_at_fork(after_in_child=_begin)
 
 @contextmanager
 def reserve_thread(threads: int | None, least: int = 0) -> Iterator[None]:
-    """Occupy the current thread; raise :exc:`~flask_noderpc.errors.Busy` when too many are
-    occupied.
+    """Count the current thread as occupied; raise :exc:`~flask_noderpc.errors.Busy` if too many
+    threads are.
 
-    ``threads`` is the size of the server's pool; without it, the size of the pool of gunicorn's
-    worker, and outside gunicorn there is no limit. ``least`` threads may always be occupied.
+    ``threads`` is the size of the server's pool. If it is ``None``, the size of the pool of
+    gunicorn's worker is used; outside gunicorn there is no limit. ``least`` threads may always
+    be occupied.
     """
     ident = threading.get_ident()
     count = _gunicorn_threads() if threads is None else threads

@@ -86,7 +86,8 @@ def test_a_clock_that_is_wrong(
     """No node is refused, the state names the clock, and following goes on when the clock is
     right."""
     inner = node_of(chain, 30)
-    # Without a trusted header, a clock that is far ahead would see a halted chain.
+    # Without a trusted header, a companion whose clock is far ahead would assume a halted
+    # chain.
     trusted = header_hash(chain.blocks[19].block.header)
     followed = companion(serve_node(inner), trust=f"20:{trusted.hex()}")
     right = chain.blocks[29].block.header.time // SECOND

@@ -68,13 +68,14 @@ def digest(value: str) -> int:
 
 
 def write_blocks(at: Connection, found: Sequence[tuple[int, Sequence[Event]]]) -> list[str]:
-    """Index the events of blocks by height; return the values of their columns ``events``."""
+    """Index the events of blocks by height; return each block's value for the column
+    ``events``."""
     return _write(at, BLOCK, found)
 
 
 def write_results(at: Connection, found: Sequence[TxAt]) -> list[str]:
-    """Index transactions by height, position and result; return the values of their columns
-    ``events``."""
+    """Index transactions by height, position and result; return each transaction's value for
+    the column ``events``."""
     return _write(
         at,
         TX,

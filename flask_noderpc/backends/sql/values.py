@@ -1,5 +1,5 @@
-"""Tables of key-value pairs: the application's committed state, and metadata with which
-processes share values beside the chain. Each row has a checksum of its key and value."""
+"""Tables of key-value pairs: the application's committed state, and metadata, which are values
+outside the chain that processes share. Each row has a checksum of its key and value."""
 
 from __future__ import annotations
 

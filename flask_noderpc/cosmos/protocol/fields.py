@@ -191,11 +191,12 @@ def declared(
 
 
 FEE_COIN = replace(declared("*types.Coin", "Coin", _fee_coin), amino=_amino_coin)
-"""A :class:`~flask_noderpc.cosmos.protocol.coins.Coin` whose amount may be missing."""
+"""Kind of :class:`~flask_noderpc.cosmos.protocol.coins.Coin` fields whose amount may be
+missing."""
 COIN = _TYPES["Coin"] = replace(FEE_COIN, build=_coin)
-"""A :class:`~flask_noderpc.cosmos.protocol.coins.Coin`."""
+"""Kind of :class:`~flask_noderpc.cosmos.protocol.coins.Coin` fields."""
 ANY = _TYPES["Any"] = declared("*types.Any", "Any", lambda values: AnyValue(**values))
-"""An :class:`AnyValue`."""
+"""Kind of :class:`AnyValue` fields."""
 
 
 def coins(name: str) -> Field:

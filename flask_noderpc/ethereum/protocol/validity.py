@@ -208,7 +208,7 @@ def max_cost(tx: Transaction) -> int:
 
 
 def check_funds(tx: Transaction, account: Account) -> None:
-    """Refuse a transaction that its sender can't pay."""
+    """Refuse a transaction if its sender's balance is below the maximum cost."""
     cost = max_cost(tx)
     if account.balance < cost:
         raise InvalidTransaction(

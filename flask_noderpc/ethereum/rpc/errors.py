@@ -28,7 +28,7 @@ class EvmError(RPCError):
 
 
 def not_supported(error: NotSupported) -> EvmError:
-    """Return the error of a call that the backend lacks something for."""
+    """Return the error for a call that the backend does not support."""
     return EvmError(error.text_with_hint, code=NOT_SUPPORTED)
 
 

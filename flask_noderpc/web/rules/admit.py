@@ -148,7 +148,7 @@ def permissions_of(policy: Policy, head: Head) -> Permissions:
 
 
 def _client_of(address: str, *, may_write: bool) -> str:
-    """Return the client that a request from an address counts for.
+    """Return the client whose limits apply to a request from an address.
 
     Pages of other sites that are open at an address count as a separate client, so they can't
     use up the limits of programs at that address.

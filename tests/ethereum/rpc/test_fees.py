@@ -103,7 +103,7 @@ def test_a_suggested_tip_is_that_of_the_latest_blocks(tmp_path: Path) -> None:
     path = tmp_path / "chain.db"
     with closing(EmbeddedChain(path, application=EthermintDouble, produce=False)) as made:
         made.start()
-        # The three lowest tips of a block count, without tips below 2 wei.
+        # Only the three lowest tips of a block are sampled; tips below 2 wei are ignored.
         block_of_tips(made, 0, 9 * GWEI, 3 * GWEI, 8 * GWEI, 1, 4 * GWEI)
         assert fees_of(made)[1] == 4 * GWEI
         block_of_tips(made, 5, 5 * GWEI, 6 * GWEI)
