@@ -39,7 +39,7 @@ _NO_FORK = {"forkUrl": None, "forkBlockNumber": None, "forkRetryBackoff": None}
 
 
 def node_info(ctx: Context, params: NoParams) -> dict[str, Any]:
-    """The latest block, the hard fork, fees and chain ID; the chain is never a fork of another."""
+    """The latest block, hard fork, fees and chain ID; the chain never forks another one."""
     header = _latest(ctx).header
     return {
         "currentBlockNumber": header.number,
