@@ -155,7 +155,7 @@ class GuardedKey:
         if accept_loss and self.is_development:
             self.lower(stored.head)
             log.warning(
-                "%s: --accept-loss: %s are missing (%s), and the chain goes on from block %s:"
+                "%s: --accept-loss: %s are missing (%s), and the chain continues from block %s:"
                 " clients that saw the missing blocks will see others in their place",
                 stored.store_name,
                 lost,
@@ -166,17 +166,17 @@ class GuardedKey:
         raise ConfigurationError(
             f"{stored.store_name}: {lost} are missing ({count}; the last one may not have been"
             f" committed): the head of the store is block {stored.head}, and {self._path} says"
-            f" that the validator key has signed height {record.height}; put back the store, or"
-            " a backup, or another host's database that has them (NODERPC_DATABASE), follow the"
-            " chain with --upstream, or begin a new chain, with a new key or chain id, in a new"
-            f" folder with `noderpc init --home`; {self._last_cure(accept_loss=accept_loss)}"
+            f" that the validator key has signed height {record.height}; restore a store that has"
+            " them, such as a backup or another host's database (NODERPC_DATABASE), follow the"
+            " chain with --upstream, or begin a new chain, with a new key or chain ID, in a"
+            f" new folder with `noderpc init --home`; {self._last_cure(accept_loss=accept_loss)}"
         )
 
     def _last_cure(self, *, accept_loss: bool) -> str:
         if self.is_development:
             return (
                 "as this is a development key, `noderpc start --accept-loss`"
-                " (NODERPC_ACCEPT_LOSS) goes on without them"
+                " (NODERPC_ACCEPT_LOSS) continues without them"
             )
         refused = "--accept-loss is for development keys: " if accept_loss else ""
         return (

@@ -31,7 +31,8 @@ from ..server.output import (
 from ..settings import by_group
 
 _WIDTH = 100
-# Only standard output and error are written without a file name.
+# An OSError with one of these numbers and without a file name is from standard output or
+# error, which is full.
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 Example = tuple[str, str]

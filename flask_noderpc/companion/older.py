@@ -195,7 +195,10 @@ class OlderReads:
         if own is None or "consensus_hash" in self._unchecked:
             return FetchedValue(found, is_proven=False)
         if hashes.consensus_hash(found) != own.consensus_hash:
-            raise UpstreamMismatch(reader.name, f"header {height} has other parameters")
+            raise UpstreamMismatch(
+                reader.name,
+                f"the consensus parameters of height {height} do not match its header",
+            )
         return FetchedValue(found, is_proven=True)
 
     def _height(self, reader: Reader, block_hash: bytes) -> FetchedValue[int]:

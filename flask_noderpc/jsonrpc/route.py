@@ -153,8 +153,8 @@ def _checked(route: object, name: str) -> Route[Any]:
         raise ConfigurationError(f"{name}: {short_repr(route)} is not a Route")
     if not (isinstance(route.params, type) and is_dataclass(route.params)):
         raise ConfigurationError(
-            f"route {route.name!r}: its parameters are a dataclass, not"
-            f" {short_repr(route.params)}; flask_noderpc.NoParams is for no parameters"
+            f"route {route.name!r}: params: expected a dataclass, got"
+            f" {short_repr(route.params)}; use flask_noderpc.NoParams for a route without any"
         )
     if route.chain_only and route.params.__hash__ is None:
         raise ConfigurationError(

@@ -549,7 +549,7 @@ def _create(at: Connection) -> None:
     foreign = at.execute("SELECT to_regclass('blocks') IS NOT NULL").fetchone()
     if foreign[0]:
         raise StoreError(
-            "the database has a table blocks of another program: name another database, or a"
+            "the database has a table 'blocks' of another program: name another database, or a"
             " schema by options=-csearch_path%3Dname in its URL"
         )
     indexes = [_INDEX.format(kind=kind) for kind in ("tx", "block")]

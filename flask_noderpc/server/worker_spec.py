@@ -71,17 +71,17 @@ class _Report(jsoncodec.Struct):
 
 
 def report_ready(descriptor: int) -> None:
-    """Report to the parent process that this one serves."""
+    """Tell the parent process that this process is ready to serve."""
     _write(descriptor, _Report(os.getpid()))
 
 
 def report_stored(descriptor: int, height: int) -> None:
-    """Report to the parent process the last block that this one has stored."""
+    """Tell the parent process the height of the last block that this process has stored."""
     _write(descriptor, _Report(os.getpid(), stored=height))
 
 
 def report_refusal(descriptor: int, error: NodeRPCError) -> None:
-    """Report to the parent process why this one can't start."""
+    """Tell the parent process why this process can't start."""
     _write(descriptor, _Report(os.getpid(), str(error), exit_status(error)))
 
 

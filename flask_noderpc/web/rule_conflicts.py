@@ -111,7 +111,7 @@ def refuse_overlap(app: Flask) -> None:
 def refuse_taken_names(endpoints: Iterable[str]) -> None:
     """Raise ``ConfigurationError`` when two rules of a mount would have the same name.
 
-    A route of the app may have the same name as a page of the mount.
+    This happens if a route of the app has the name of one of the node's pages.
     """
     seen: set[str] = set()
     for name in endpoints:

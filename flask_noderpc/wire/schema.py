@@ -154,7 +154,7 @@ class OneOf(WireField):
         for each in self.nested.values():
             if each.required_names <= value.keys():
                 return each
-        raise ValueError("has the required members of no kind")
+        raise ValueError("lacks the required members of every kind")
 
     def _described(self, refer: Callable[[Any], Json]) -> Json:
         return {"anyOf": [refer(each.schema) for each in self.nested.values()]}

@@ -191,7 +191,7 @@ def test_what_is_not_damaged_is_still_served(tampered: Path, open_store: OpenSto
     assert store.reads.results(5).height == 5
 
 
-# Rows with another content and a checksum that fits it.
+# Rows with changed content and a matching checksum.
 
 
 def packed(unpack: Callable[[bytes], T], change: Callable[[T], Any], pack: Any) -> Change:

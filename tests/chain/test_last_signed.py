@@ -1,5 +1,4 @@
-"""Tests of the heights that a home's validator key has signed, and that it never signs one
-twice."""
+"""Tests of the record of signed heights: a home's validator key never signs a height twice."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ STATES = (
     ("merkle", f"{_NODE} AND {_VALUE}", other, "is not in the app hash"),
     ("merkle", f"{_NODE} AND NOT {_VALUE}", removed, "is not in the app hash"),
     ("merkle", begins("key", "place:"), removed, "2 keys are stored"),
-    ("bank", f"{begins('key', 'bank/')} AND {_IS_WRITTEN}", other, "what block 3 wrote"),
+    ("bank", f"{begins('key', 'bank/')} AND {_IS_WRITTEN}", other, "the writes of block 3"),
     ("evm", "length(key) = 32", other, "of the state of block 3"),
     ("evm", "length(key) = 32", removed, "of the state of block 3"),
 )

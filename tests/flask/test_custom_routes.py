@@ -163,8 +163,8 @@ class Unknown:
 ROWS: dict[str, Any] = {
     "'status' is declared twice": [Route("status", greet, Greeting, dict)],
     "'greet' is not a Route": ["greet"],
-    "its parameters are a dataclass, not <class": [Route("own", greet, cast(Any, Plain), dict)],
-    "its parameters are a dataclass, not None": [Route("own", greet, cast(Any, None), dict)],
+    "params: expected a dataclass, got <class": [Route("own", greet, cast(Any, Plain), dict)],
+    "params: expected a dataclass, got None": [Route("own", greet, cast(Any, None), dict)],
     "Unknown.when: no parameter is read as": [Route("own", greet, cast(Any, Unknown), dict)],
     "no schema for Plain of own": [Route("own", greet, Greeting, Plain)],
     r"dataclass\(frozen=True\)": [Route("own", greet, Greeting, dict, chain_only=True)],

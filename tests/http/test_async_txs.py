@@ -37,7 +37,7 @@ def made(path: Path, **limits: int) -> EmbeddedChain:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold the write lock of the store in another program."""
+    """Hold the write lock of the store, as another program would."""
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         yield

@@ -394,7 +394,7 @@ def new_block(found: Json) -> event_data.NewBlock:
 
 
 def new_block_header(found: Json) -> event_data.NewBlockHeader:
-    """Return a header; since 0.38 the event has no more."""
+    """Return a header; since 0.38 the event contains only the header."""
     own = rebuild.header(found["header"])
     if "num_txs" not in found:
         return event_data.NewBlockHeader(own, 0, abci.BlockResults(own.height))

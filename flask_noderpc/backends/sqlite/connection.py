@@ -208,7 +208,9 @@ class SQLiteFile(FileLocation):
         super().__init__(path)
         self.max_log_bytes = max_log_bytes
         if self.path in ("", ":memory:"):
-            raise InvalidSetting("the store must be a file, which processes share")
+            raise InvalidSetting(
+                "the store must be a file: processes can't share a database in memory"
+            )
         self._max_pages = max_pages
         self._log = self._find_log()
         self._log_in_use: tuple[int, int] | None = None

@@ -242,7 +242,7 @@ def verify(state: AppState, chain: ChainReads) -> None:
         before = chain.block_meta(height).header.app_hash
         if app_hash(before, changed) != chain.results(height).app_hash:
             raise InvalidBlock(
-                f"app_state: what block {height} wrote is not what its app hash has: restore"
+                f"app_state: the writes of block {height} do not match its app hash: restore"
                 " a backup"
             )
         height -= 1

@@ -227,5 +227,5 @@ def _sized(items: rlp.Reader, size: int, count: int, what: str) -> list[bytes]:
         if len(found[-1]) != size:
             raise InvalidTransaction(f"expected {what} of {size} bytes")
     if len(found) != count:
-        raise InvalidTransaction(f"invalid number of {len(found)} {what} for {count}")
+        raise InvalidTransaction(f"expected {count} {what}, got {len(found)}")
     return found

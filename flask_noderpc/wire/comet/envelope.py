@@ -22,7 +22,8 @@ from ..envelope import BadCall, Call, Calls, Envelope, Message
 from . import gojson
 from .gojson import GoError
 
-# CometBFT: types.RPCRequest is decoded through an anonymous struct, named in Go's errors.
+# CometBFT: types.RPCRequest is decoded through an anonymous struct, and Go's errors show this
+# text as its type.
 _REQUEST = (
     'struct { JSONRPC string "json:\\"jsonrpc\\""; ID interface {} "json:\\"id,omitempty\\"";'
     ' Method string "json:\\"method\\""; Params json.RawMessage "json:\\"params\\"" }'

@@ -236,7 +236,7 @@ def test_a_failed_block_leaves_the_failure_for_the_next_one(open_chain: Open) ->
     failure = ExecTxResult(code=9, log="on request", codespace="mine")
     chain.control.fail_next_tx(failure)
 
-    # A transaction that its own check refuses is not the next one.
+    # The failure is for the block: both transactions pass the check before it.
     for number, raw in enumerate((draft(0).signed(), draft(1).signed())):
         assert chain.mempool.submit(raw).code == 0, number
     found = chain.reads.results(chain.produce()).tx_results

@@ -66,11 +66,11 @@ def test_bytes_that_are_no_transaction_are_refused(raw: bytes) -> None:
 @pytest.mark.parametrize(
     ("place", "value", "message"),
     [
-        (2, [], "invalid number of 0 blobs for 1"),
+        (2, [], "expected 1 blobs, got 0"),
         (2, [BLOB[1:]], "expected blobs of 131072 bytes"),
         (3, [b"\x01" * 48], "blob 0: the commitment does not match its versioned hash"),
-        (3, [], "invalid number of 0 commitments for 1"),
-        (4, [bytes(48)], "invalid number of 1 proofs for 128"),
+        (3, [], "expected 1 commitments, got 0"),
+        (4, [bytes(48)], "expected 128 proofs, got 1"),
         (4, b"no list", "rlp: expected input list for proofs"),
     ],
 )

@@ -120,4 +120,6 @@ def pack_beginning(fields: tuple[str, int, int | None, bytes | None]) -> bytes:
 def check_beginning(row: bytes, fields: tuple[str, int, int | None, bytes | None]) -> None:
     """Raise :exc:`DamagedRow` if the columns differ from their packed copy."""
     if unseal(row, "beginning of the chain", 0) != list(fields):
-        raise DamagedRow("beginning of the chain", 0, "its columns differ from their copy")
+        raise DamagedRow(
+            "beginning of the chain", 0, "its columns differ from their packed copy"
+        )

@@ -333,7 +333,8 @@ def drop_by_sender(ctx: Context, params: SenderParams) -> None:
 # CometBFT stores gas as a signed 64-bit number.
 _MAX_GAS = (1 << 63) - 1
 _MIN_GAS = 21_000
-# EIP-1559: the base fee of the parent is greater by an eighth.
+# The method derives the parent's base fee, which is up to 8/7 of this one (EIP-1559) and must
+# fit into 256 bits.
 _HIGHEST_FEE = 1 << 255
 
 

@@ -132,8 +132,8 @@ def dump(ctx: Context, params: NoParams) -> bytes:
         ) from None
     except SearchTooCostly:
         raise EvmError(
-            "the state has more accounts than can be dumped in the time of a search"
-            " (NODERPC_SEARCH_TIMEOUT raises it)"
+            "the state has too many accounts to be dumped within NODERPC_SEARCH_TIMEOUT;"
+            " raise it"
         ) from None
     made = encode_dump(found)
     # A dump that can't be loaded again would be useless.
