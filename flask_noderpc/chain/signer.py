@@ -166,10 +166,11 @@ class GuardedKey:
         raise ConfigurationError(
             f"{stored.store_name}: {lost} are missing ({count}; the last one may not have been"
             f" committed): the head of the store is block {stored.head}, and {self._path} says"
-            f" that the validator key has signed height {record.height}; restore a store that has"
-            " them, such as a backup or another host's database (NODERPC_DATABASE), follow the"
-            " chain with --upstream, or begin a new chain, with a new key or chain ID, in a"
-            f" new folder with `noderpc init --home`; {self._last_cure(accept_loss=accept_loss)}"
+            f" that the validator key has signed height {record.height}; restore a store that"
+            " has them, such as a backup or another host's database (NODERPC_DATABASE), follow"
+            " the chain with --upstream, or begin a new chain, with a new key or chain ID, in a"
+            " new folder with `noderpc init --home`;"
+            f" {self._last_cure(accept_loss=accept_loss)}"
         )
 
     def _last_cure(self, *, accept_loss: bool) -> str:
