@@ -109,7 +109,7 @@ def assert_names(error: ConfigurationError, folder: Path, head: int) -> None:
     assert f"({BLOCKS - head}; " in text
     assert f"head of the store is block {head}" in text
     assert f"{folder / STATE} says that the validator key has signed height {BLOCKS}" in text
-    for cure in ("a backup", "another host's", "--upstream", "a new key or chain id"):
+    for cure in ("a backup", "another host's", "--upstream", "a new key or chain ID"):
         assert cure in text
     assert "\n" not in text
 

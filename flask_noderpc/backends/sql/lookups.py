@@ -154,8 +154,8 @@ def check_waiting(at: Connection) -> None:
         for last, digest, size, tx in found:
             if (digest, size) != (tx_hash(tx), len(tx)):
                 raise InvalidBlock(
-                    f"mempool: transaction {last} does not match its stored hash or size: restore"
-                    " a backup, or empty the mempool with unsafe_flush_mempool"
+                    f"mempool: transaction {last} does not match its stored hash or size:"
+                    " restore a backup, or empty the mempool with unsafe_flush_mempool"
                 )
     hashes = at.execute("SELECT hash FROM pending_evidence ORDER BY hash").fetchall()
     for (digest,) in hashes:
