@@ -53,7 +53,7 @@ def create_app(folder: str = "instance") -> Flask:
         Path(folder) / "notes.db",
         application=Notes,
         chain_id="notes-1",
-        # Ten rich accounts, whose mnemonic anybody knows.
+        # Ten rich accounts, whose mnemonic is public.
         app_state=app_state(),
         dev=True,
     )

@@ -1,5 +1,5 @@
 """CometBFT's ``config/config.toml`` in a home: the paths of a node's keys and data, and the
-members that this node ignores, with the settings that replace them."""
+keys that this package ignores, with the settings that replace them."""
 
 from __future__ import annotations
 

@@ -223,5 +223,7 @@ def replay(reads: ChainReads, application: Application) -> None:
             request(block, block_id.hash, members, next_members)
         )
         if execution.app_hash != reads.results(height).app_hash:
-            raise StoreError(f"the application comes to another state at height {height}")
+            raise StoreError(
+                f"the application's state at height {height} differs from the stored one"
+            )
         application.commit(height)

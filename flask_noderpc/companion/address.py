@@ -43,8 +43,8 @@ class Address:
             port = url.port or _PORTS[scheme]
         except (KeyError, ValueError):
             raise _invalid(setting, found[1] if found else "") from None
-        # A slash ends the host, so the rest of a password would become the path, which is
-        # logged.
+        # A slash in a password would end the host, and the rest of the password would become
+        # the path, which is logged.
         if not url.hostname or "@" in url.path:
             raise _invalid(setting, scheme)
         return cls(scheme, url.hostname, port, _path(url), _user(url), header)

@@ -18,10 +18,11 @@ Reserve = Callable[[], AbstractContextManager[None]]
 
 
 class ForwardUpstreams(Upstreams):
-    """Upstreams without those that the following process has refused.
+    """Upstreams without those that the process that follows the chain has refused.
 
     ``reserve`` is entered while they are called, so that threads of the server stay free for
-    stored reads; ``refused_elsewhere`` returns the upstreams that the following process has
+    stored reads; ``refused_elsewhere`` returns the upstreams that the process that follows the
+    chain has
     refused.
     """
 

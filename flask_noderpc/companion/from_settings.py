@@ -138,7 +138,8 @@ def companion_from_settings(settings: Settings, path: str | Path) -> CompanionBa
 
 
 def dialect_of_upstream(settings: Settings, path: str | Path) -> str:
-    """Return the name of the nodes' dialect: from the store, where the following process writes
+    """Return the name of the nodes' dialect: from the store, where the process that follows the
+    chain writes
     it after an upgrade, or from a node if there is no store yet."""
     own = settings.of(CompanionSettings)
     if own.upstream_dialect:

@@ -1,4 +1,7 @@
-"""Latest heights that nodes report; the highest height whose node has its block is followed."""
+"""Latest heights that nodes report.
+
+The follower uses the highest one whose block the node really returns.
+"""
 
 from __future__ import annotations
 

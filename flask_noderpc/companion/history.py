@@ -370,7 +370,7 @@ class History:
         try:
             above = self._store.reads.block_meta(header.height + 1).header
         except NotFound:
-            # Only below a trusted block, whose sets are known.
+            # The header above is only missing below a trusted block, whose sets are known.
             return False
         return _has_other_set(header, above)
 

@@ -109,7 +109,7 @@ def check_set(
             " --unchecked validators_hash (NODERPC_UNCHECKED) takes them as they are"
         )
     if hashes.validators_hash(members) != expected:
-        raise ValueError(f"header {height} has other validators")
+        raise ValueError(f"the validators of height {height} do not match its header")
 
 
 def is_ahead(header: Header, now: int) -> bool:

@@ -147,7 +147,7 @@ class OlderReads:
         is_proven = block_id == linked == hashes.block_id(block)[0]
         # Chains whose blocks have other parts than CometBFT's have other part sets.
         if not is_proven and not ("data_hash" in self._unchecked and block_id == linked):
-            raise UpstreamMismatch(reader.name, f"block {height} is not the one of the chain")
+            raise UpstreamMismatch(reader.name, f"block {height} differs from the chain's")
         return FetchedValue((block_id, block), is_proven)
 
     def _meta(self, reader: Reader, height: int) -> FetchedValue[BlockMeta]:
@@ -157,7 +157,7 @@ class OlderReads:
             headers.own,
             headers.above.last_block_id,
         ):
-            raise UpstreamMismatch(reader.name, f"header {height} is not the one of the chain")
+            raise UpstreamMismatch(reader.name, f"header {height} differs from the chain's")
         return FetchedValue(found, headers is not None)
 
     def _results(self, reader: Reader, height: int) -> FetchedValue[BlockResults]:
@@ -177,7 +177,7 @@ class OlderReads:
             headers.above.last_block_id,
             headers.above.last_commit_hash,
         ):
-            raise UpstreamMismatch(reader.name, f"commit {height} is not the one of the chain")
+            raise UpstreamMismatch(reader.name, f"commit {height} differs from the chain's")
         return FetchedValue(found, headers is not None)
 
     def _validators(self, reader: Reader, height: int) -> FetchedValue[ValidatorSet]:
@@ -186,7 +186,9 @@ class OlderReads:
         if own is None or "validators_hash" in self._unchecked or not are_known(found):
             return FetchedValue(found, is_proven=False)
         if hashes.validators_hash(found) != own.validators_hash:
-            raise UpstreamMismatch(reader.name, f"header {height} has other validators")
+            raise UpstreamMismatch(
+                reader.name, f"the validators of height {height} do not match its header"
+            )
         return FetchedValue(found, is_proven=True)
 
     def _params(self, reader: Reader, height: int) -> FetchedValue[ConsensusParams]:
@@ -212,7 +214,7 @@ class OlderReads:
             raise UpstreamRefused(reader.name, 0, f"block {height} is stored, or will be")
         own = self._proven.get(reader, height)
         if own is not None and hashes.header_hash(own) != block_hash:
-            raise UpstreamMismatch(reader.name, f"block {height} is not the one of the chain")
+            raise UpstreamMismatch(reader.name, f"block {height} differs from the chain's")
         return FetchedValue(height, own is not None)
 
     def _tx(self, reader: Reader, tx_hash: bytes, latest: int) -> FetchedValue[TxResult]:

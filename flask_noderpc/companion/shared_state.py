@@ -1,4 +1,4 @@
-"""State that the following process stores for the serving processes."""
+"""State that the process that follows the chain stores for the serving processes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def set_backfill(store: ChainStore, progress: BackfillProgress) -> None:
 
 @dataclass(frozen=True, slots=True)
 class BlockAhead:
-    """The next block, whose time is ahead of the clock of the following process."""
+    """The next block, whose time is ahead of the clock of the process that follows."""
 
     height: int
     seconds: int

@@ -59,7 +59,8 @@ class FollowedChain(ChainSource):
         return [Address.parse(url).name for url in self.settings.of(CompanionSettings).upstream]
 
     def processes(self) -> Iterator[Process]:
-        """Yield the following process, and the serving ones with their share of requests.
+        """Yield the process that follows the chain, and the serving ones with their share of
+        requests.
 
         The following process serves nothing, as its work would delay responses.
         """
@@ -78,10 +79,12 @@ class FollowedChain(ChainSource):
         }
 
     def _requests_in_flight(self) -> Iterator[int]:
-        """Yield the number of requests that the following process and each worker may have in
+        """Yield the number of requests that the process that follows the chain and each worker
+        may have in
         flight.
 
-        The sum is NODERPC_UPSTREAM_CONCURRENCY; the following process has half of it, unless a
+        The sum is NODERPC_UPSTREAM_CONCURRENCY; the process that follows the chain has half of
+        it, unless a
         worker would be left without a request.
         """
         total, workers = (

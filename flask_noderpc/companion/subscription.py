@@ -60,7 +60,9 @@ def _answer(sock: socket.socket, address: Address, deadline: float) -> str:
             elif isinstance(event, frames.Ping):
                 sock.sendall(websocket.send(event.response()))
             elif isinstance(event, frames.RejectConnection):
-                raise ConnectionError(f"the handshake is answered with {event.status_code}")
+                raise ConnectionError(
+                    f"the websocket handshake got status {event.status_code}, expected 101"
+                )
             elif isinstance(event, frames.TextMessage):
                 text = (text + event.data)[:_MAX_CHARS]
                 if event.message_finished:

@@ -251,7 +251,7 @@ def _type(
     if depth > _MAX_DEPTH:
         raise ValueError("types are nested too deeply")
     if next(left, None) is None:
-        raise ValueError(f"it has more than {_MAX_TYPES} types of parameters")
+        raise ValueError(f"the ABI has more than {_MAX_TYPES} types of parameters")
     array = _ARRAY.fullmatch(name)
     if array:
         item_name, item = _type(array[1], components, depth + 1, left)

@@ -72,7 +72,7 @@ class WebSocketSession(ABC, Generic[K, T]):
         """Return the notices for a subscription that fell behind its event buffer."""
 
     def _open(self, name: K, topic: T, request_id: bytes, head: bytes) -> None:
-        """Add a subscription to a topic, whose events are sent after ``head``."""
+        """Add a subscription to a topic; ``head`` is the beginning of each of its messages."""
         buffer, cursor = self._buffers.join(topic, self._wake)
         try:
             self._follow(topic)

@@ -69,7 +69,7 @@ def postgres_errors(shown: str) -> Iterator[None]:
         raise type(error)(error.reason, error.path or shown) from error.__cause__
     except (OverflowError, struct.error):
         # An integer exceeds 64 bits; psycopg without its C part raises the second error.
-        raise StoreError("a number is too large for the store", shown) from None
+        raise StoreError("an integer does not fit into the store's 64 bits", shown) from None
 
 
 def is_recovery_conflict(error: BaseException) -> bool:

@@ -557,8 +557,8 @@ def _create(at: Connection) -> None:
     for script in (*tables, _TRIGGERS, _VIEWS):
         at.script(script)
         if script is _CHAIN:
-            # These tables are created early. Creating them after the others would change rows
-            # of the catalog that readers of a replica lock, and the replica would wait.
+            # Create these tables first. If they came after the others, rows of the catalog
+            # would change that reads on a replica have locked, and the replica would wait.
             for name in sorted(hits.new_indexes(at)):
                 at.engine.make_hit_tables(at, name)
     _keep_uncompressed(at, [table for table, _ in _EXTERNAL])

@@ -18,8 +18,7 @@ from ..feature import Surface, apis
 from ..settings import Settings
 from ..web.rules.head import is_loopback
 
-# CometBFT: net.Listen uses the system's queue, which holds more connections than one turn
-# accepts.
+# CometBFT: net.Listen uses the system's queue for connections that wait to be accepted.
 _BACKLOG = 1024
 
 

@@ -158,7 +158,7 @@ def _read(environ: Mapping[str, Any], limit: int) -> bytes:
         # One more byte, to detect a body without a length that is too long.
         body: bytes = environ["wsgi.input"].read(limit + 1)
     except OSError:
-        raise InvalidRequest("the body could not be read to its end") from None
+        raise InvalidRequest("the body ended before it was complete") from None
     if len(body) > limit:
         raise BodyTooLarge(limit)
     return body
@@ -172,7 +172,7 @@ def _discard(environ: Mapping[str, Any], size: int) -> None:
             return
 
 
-# In addition to their bytes: the entries, and Python's overhead for them.
+# Estimated memory of a cached response in addition to its bytes.
 _OVERHEAD_BYTES = 1_000
 _MAX_ENTRIES = 1_000_000
 
@@ -215,8 +215,9 @@ class RawRequest(NamedTuple):
             return None
         if len(waiting) < size:
             return None
-        # Clients count their calls; otherwise the bytes are equal. The length stays: with a
-        # longer ID the body may exceed its maximum size by a byte.
+        # The IDs of a client's calls usually differ by a counter, so requests are compared
+        # without them. Content-Length still includes the ID: with a longer ID the body may
+        # exceed its maximum size by a byte.
         before, behind = waiting[: end + request_id.start(1)], body[request_id.end(1) :]
         return cls(size, before + b"\0" + behind, request_id[1])
 

@@ -92,7 +92,7 @@ class SmallFrames:
         return self._count
 
 
-# Bytes in the kernel that are not sent yet, without those on their way.
+# Maximum unsent bytes in the kernel's buffer, without bytes in flight.
 _MAX_UNSENT = 1 << 17
 # As setsockopt(2) expects them; the kernel has another limit, net.core.wmem_max.
 _SMALL, _LARGE = 1 << 15, 1 << 20

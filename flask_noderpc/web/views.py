@@ -106,7 +106,7 @@ def read_body(limit: int, *, cache: bool = False) -> bytes:
         raise BodyTooLarge(limit) from None
     except Exception:
         # Each server raises different errors, gunicorn its own for malformed chunks.
-        raise InvalidRequest("the body could not be read to its end") from None
+        raise InvalidRequest("the body ended before it was complete") from None
     if len(body) > limit:
         raise BodyTooLarge(limit)
     return body

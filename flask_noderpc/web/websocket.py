@@ -186,8 +186,8 @@ def _read_ahead(body: Any, sock: socket.socket) -> bytes:
 
 
 class _EndedResponse(Response):
-    """Response of a connection whose response was sent on its own socket, which is shut
-    down."""
+    """Placeholder for the server: the real response was already sent on the connection's
+    socket, which is shut down."""
 
     def __call__(self, environ: Any, start_response: Any) -> Any:
         if "werkzeug.socket" in environ:

@@ -146,7 +146,7 @@ def results_before_038(
 def document_results(
     consensus_param_updates: dict[str, Any] | None, **members: Any
 ) -> abci.BlockResults:
-    """Return block results without the app hash, which the document does not have."""
+    """Return block results without the app hash, which the interface document does not have."""
     groups = consensus_param_updates
     update = None if groups is None else genesis.ConsensusParamsUpdate(**groups)
     return abci.BlockResults(consensus_param_updates=update, **members)

@@ -25,8 +25,8 @@ pytestmark = pytest.mark.sqlite
 BLOCKS = 24
 PAGE, SECTOR = 4096, 512
 DAMAGES = 400 if is_long() else 12
-# Errors for a table that lost its last rows: the chain only seems shorter there, which verify
-# notices.
+# Errors for a table that lost its last rows: the store just looks like a shorter chain, and
+# verify finds that.
 FEWER = ("must be less than or equal to", "could not find", "not available", "not found")
 OF_HEAD = ("blockchain?minHeight=1", "dump_consensus_state")
 CURE = "restore a backup"

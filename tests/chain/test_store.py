@@ -1,4 +1,4 @@
-"""Tests that an embedded chain has any ``ChainStore``, given or opened by its location."""
+"""Tests that an embedded chain works with any ``ChainStore``, passed or opened."""
 
 from __future__ import annotations
 

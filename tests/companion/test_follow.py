@@ -225,7 +225,7 @@ def _sent_and_committed(own: str, node: Node) -> None:
 
 
 def test_subscribers_are_told_by_the_companion(companion: Companion) -> None:
-    """The events of these blocks are written as by the node."""
+    """The companion sends these events exactly like the node."""
     with run_node(dialect="comet-0.38") as node:
         followed = companion(grown(node, 3).url)
         followed.follow()

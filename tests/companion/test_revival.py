@@ -349,7 +349,7 @@ def test_linked_headers_that_are_ahead_of_the_clock_wait(
 def test_a_young_head_needs_no_headers(
     recent_chain: SampleChain, url: str, old_store: SQLiteBackend
 ) -> None:
-    """Signatures prove the next blocks up to the trusted header, whose hash is compared."""
+    """Signatures prove the next blocks up to the trusted header, whose hash must match."""
     import_all(old_store, upstreams_at(url), 1, 50, FetchOptions(TRUST))
     wrong = FetchOptions(TrustOptions(60, bytes(32)))
     with pytest.raises(NodeRPCError, match="not the trusted one"):

@@ -22,7 +22,7 @@ def recording() -> Recording:
 
 @pytest.fixture(scope="module")
 def height(recording: Recording) -> int:
-    """Return the height of the head, at which nothing is compared."""
+    """Return the height of the head, whose responses are not compared."""
     return 1 + sum(path.startswith("/block_results?") for path in recording.paths)
 
 

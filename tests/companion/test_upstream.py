@@ -306,8 +306,8 @@ def test_credentials_are_sent_and_not_shown() -> None:
 
 @pytest.mark.parametrize("broken", [b"", b"no header\r\n"])
 def test_keys_of_a_url_are_in_no_log(broken: bytes, caplog: pytest.LogCaptureFixture) -> None:
-    """Credentials are neither in urllib3's own log at level DEBUG, nor next to headers that it
-    can't parse."""
+    """Credentials are neither in urllib3's log at level DEBUG, nor in its warnings about
+    headers that it can't parse."""
     caplog.set_level(logging.DEBUG)
     body = b'{"jsonrpc":"2.0","id":0,"result":{}}'
     answer = http(body).replace(b"\r\n\r\n", b"\r\n" + broken + b"\r\n", 1)

@@ -62,7 +62,7 @@ class Watcher:
             began = time.monotonic()
             tx = b"watched=%d" % len(self.delays)
             self._client.call("broadcast_tx_sync", {"tx": encoded(tx)}, "reply")
-            # Each transaction causes its own event and no other, so there is no gap.
+            # Each transaction causes one event, so none may be missing.
             received = [self._client.json() for _ in range(2)]
             (event,) = (one for one in received if one["id"] == "event")
             assert event["result"]["events"]["app.key"][1] == str(len(self.delays))

@@ -165,7 +165,7 @@ def test_a_form_that_ends_early_is_refused_as_a_call_is(client: FlaskClient) -> 
     )
 
     assert answer.status_code == 400
-    assert "could not be read to its end" in answer.get_json()["error"]["data"]
+    assert "ended before it was complete" in answer.get_json()["error"]["data"]
 
 
 class BrokenChunks:
@@ -182,7 +182,7 @@ def test_a_body_that_the_server_can_t_read_is_refused(client: FlaskClient, path:
     answer = client.post(path, content_type=FORM, environ_overrides=broken)
 
     assert answer.status_code == 400
-    assert "could not be read to its end" in answer.get_json()["error"]["data"]
+    assert "ended before it was complete" in answer.get_json()["error"]["data"]
 
 
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT"])

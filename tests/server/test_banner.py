@@ -72,7 +72,7 @@ def test_curl_reads_the_chain_that_is_shown(dev: Node) -> None:
 def test_accounts_have_ether_and_their_keys(dev: Node) -> None:
     shown = banner_of(dev)
     warning, *accounts = shown["accounts"]
-    assert "never send them anything of worth" in warning
+    assert "never send real funds to them" in warning
     (line,) = shown["web3.py"]
     w3: Web3 = eval(line, {"Web3": Web3})
     assert len(accounts) == 10

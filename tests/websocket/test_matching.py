@@ -1,8 +1,9 @@
 """Tests of the matches of a subscription: each rule of CometBFT 0.38, on blocks that KVStore
 made.
 
-KVStore gives each transaction two events: ``app.creator`` «Cosmoshi Netowoko» with the key as
-``app.key``, and «Cosmoshi» with the value.
+KVStore gives each transaction two events of type ``app``. The first has the creator «Cosmoshi
+Netowoko» and the transaction's key as ``key``, the second the creator «Cosmoshi» and the
+transaction's value as ``key``.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ class Rows(Protocol):
 
 
 class Connection(Protocol):
-    """A connection, in a transaction if the statement needs one."""
+    """A connection; a statement that needs a transaction begins one."""
 
     @property
     def engine(self) -> Engine:
@@ -158,9 +158,9 @@ class Engine(ABC):
         heights."""
 
     def dropped_below(self, at: Connection, base: int) -> int:
-        """Return a height below which the engine itself removes the rows of transactions and
-        hits once no block remains there; 0 if all rows must be deleted. All blocks below
-        ``base`` are about to be removed."""
+        """Return the height below which the engine removes rows of transactions and index hits
+        by itself, once no block remains there; 0 if the caller must delete them. All blocks
+        below ``base`` are about to be removed."""
         return 0
 
     def lock_mempool(self, at: Connection) -> None:

@@ -76,7 +76,7 @@ def _raise_as_store_error(error: BaseException, path: str) -> None:
         raise type(error)(error.reason, error.path or path) from error.__cause__
     if isinstance(error, OverflowError):
         # The integer does not fit SQLite's 64 bits.
-        raise StoreError("a number is too large for the store", path) from None
+        raise StoreError("an integer does not fit into the store's 64 bits", path) from None
     if isinstance(error, OSError):
         raise StoreError(str(error.strerror), str(error.filename or path)) from error
 

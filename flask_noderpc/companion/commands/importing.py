@@ -166,7 +166,7 @@ def import_blocks(
     try:
         _import(store, upstreams, options, first, last)
     except KeyboardInterrupt:
-        raise Interrupted("interrupted: the same command goes on from there") from None
+        raise Interrupted("interrupted: run the same command again to continue") from None
     finally:
         upstreams.close()
         store.close()

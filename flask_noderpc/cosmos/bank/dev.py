@@ -83,8 +83,8 @@ class BankDevAccounts(DevAccounts):
             )
         # Most hosts only show log lines from the level warning on.
         accounts_log.warning(
-            "NODERPC_DEV: anybody knows the mnemonic of these accounts; never send them"
-            " anything of worth\n%s\n%s",
+            "NODERPC_DEV: the mnemonic of these accounts is public; never send real funds to"
+            " them\n%s\n%s",
             MNEMONIC,
             "\n".join(found),
         )
@@ -94,7 +94,7 @@ class BankDevAccounts(DevAccounts):
         accounts = accounts_of(load(home, 0, settings.dialect).genesis) if is_begun else {}
         if not accounts:
             return
-        yield "accounts", "anybody knows their keys: never send them anything of worth"
+        yield "accounts", "their keys are public: never send real funds to them"
         yield "mnemonic", MNEMONIC
         for address in accounts:
             yield "accounts", address

@@ -162,7 +162,8 @@ def _with_own_numbers(accounts: Sequence[Account]) -> Iterable[Account]:
     used = {account.number for account in accounts}
     if accounts and max(used) > 1_000_000:
         raise InvalidState(
-            f"auth.accounts: account_number {max(used)} is too high: the SDK counts up to it"
+            f"auth.accounts: account_number {max(used)}: expected at most 1,000,000, as the"
+            " SDK increments its counter up to it"
         )
     seen: set[int] = set()
     unused = 0

@@ -21,7 +21,7 @@ def parse_prices(text: str) -> Prices:
         match = _PRICE.fullmatch(part)
         try:
             if match is None:
-                raise InvalidCoins("0.025stake is one")
+                raise InvalidCoins("expected a price such as 0.025stake")
             check_denom(match[3])
         except InvalidCoins as error:
             raise InvalidSetting(

@@ -133,7 +133,10 @@ def parse(text: str) -> Coins:
     for part in filter(None, text.split(",")):
         match = _GIVEN.fullmatch(part.strip())
         if match is None or len(match[1]) > _MAX_DIGITS:
-            raise InvalidCoins(f"invalid coin {part.strip()[:40]!r}: 10stake is one")
+            raise InvalidCoins(
+                f"invalid coin {part.strip()[:40]!r}: expected an amount and a denomination,"
+                " such as 10stake"
+            )
         found.append(Coin(match[2], int(match[1])))
         check_size(found[-1].value)
     coins = tuple(sorted(found, key=lambda coin: coin.denom))

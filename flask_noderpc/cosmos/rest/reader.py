@@ -25,7 +25,7 @@ def read(name: str, given: Any, depth: int = _MAX_DEPTH) -> bytes:
     if not isinstance(given, dict):
         raise _unfit(given, "map[string]json.RawMessage")
     if not depth:
-        raise InvalidRequest("messages within messages, without end")
+        raise InvalidRequest("messages are nested too deeply")
     return b"".join(
         _field(field, each, depth - 1)
         for field in MESSAGES[name]

@@ -24,7 +24,7 @@ def write(name: str, data: bytes, depth: int = _MAX_DEPTH) -> dict[str, Any]:
     Raise :exc:`~flask_noderpc.protocol.protobuf.Malformed`.
     """
     if not depth:
-        raise Malformed("messages within messages, without end")
+        raise Malformed("messages are nested too deeply")
     values: dict[int, list[int | bytes]] = {}
     for number, value in fields(data):
         values.setdefault(number, []).append(value)

@@ -42,13 +42,13 @@ class EvmDevAccounts(DevAccounts):
             )
         # Most hosts only show log lines from the level warning on.
         accounts_log.warning(
-            "NODERPC_DEV: anybody knows the keys of these accounts; never send them anything of"
-            " worth\n%s",
+            "NODERPC_DEV: the keys of these accounts are public; never send real funds to"
+            " them\n%s",
             "\n".join(_lines()),
         )
 
     def banner(self, settings: Settings, home: Path, curl: str) -> Iterator[tuple[str, str]]:
-        yield "accounts", "anybody knows their keys: never send them anything of worth"
+        yield "accounts", "their keys are public: never send real funds to them"
         for line in _lines():
             yield "accounts", line
 

@@ -78,7 +78,7 @@ class Transaction:
     r: int
     s: int
     raw: bytes
-    """Canonical bytes, which begin with the type from type 1 on."""
+    """Canonical bytes; for type 1 and above they begin with the type byte."""
     hash: bytes
     sender: bytes
 

@@ -60,7 +60,7 @@ class ZkSnake:
 class PyEcc:
     """Arithmetic by py-ecc, for versions of Python that zksnake has no wheel for.
 
-    A pairing takes it, which is pure Python, 200 times as long.
+    It is pure Python: a pairing takes 200 times as long.
     """
 
     def __init__(self) -> None:

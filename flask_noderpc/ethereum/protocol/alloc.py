@@ -75,7 +75,7 @@ def decompress(dump: bytes, max_bytes: int) -> bytes:
     if not unpacking.eof:
         raise ValueError("its end is missing")
     if unpacking.unused_data:
-        raise ValueError("something follows its end")
+        raise ValueError("data follows the end of the dump")
     return document
 
 

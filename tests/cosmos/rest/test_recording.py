@@ -84,8 +84,8 @@ def test_the_same_services_answer_by_abci_query(
         own = client.post("/", json=body).get_json()["result"]["response"]
         theirs = each["reply"]
         if len(theirs["value"] or "") > _LONG:
-            # The values contain times and hashes; the other members are compared by the REST
-            # replies.
+            # The values contain times and hashes; the test of the REST responses compares the
+            # other members.
             own, theirs = own | {"value": ""}, theirs | {"value": ""}
         if own != theirs:
             different.add(each["name"])

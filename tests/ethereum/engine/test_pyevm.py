@@ -103,5 +103,5 @@ def test_a_discarded_world_frees_its_memory() -> None:
         taken, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    # The search ends at the last of 10 worlds.
+    # Without the release, the accounts of ten worlds would stay in memory.
     assert taken < 1_000_000

@@ -209,8 +209,8 @@ def _id_from(fields: Sequence[Any]) -> BlockID:
 def pack_commit(commit: Commit, addresses: Sequence[bytes] = ()) -> bytes:
     """Return a packed commit in columns, about 69 bytes per vote.
 
-    ``addresses`` belong to the set that signed it; the row only has their checksum. Without
-    them it contains the addresses of the votes.
+    ``addresses`` are those of the signing validators; the row stores only their checksum.
+    Without them, the row stores the address of each vote.
     """
     signatures = commit.signatures
     known = len(addresses) == len(signatures)

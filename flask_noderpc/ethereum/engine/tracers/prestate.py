@@ -161,8 +161,8 @@ class _Prestate(Recorder):
         return {"pre": before, "post": after}
 
     def _change(self, address: bytes, seen: _InitialAccount) -> dict[str, Any] | None:
-        """Return the changed fields of an account; unchanged slots are left out in ``pre``,
-        too."""
+        """Return the changed fields of an account, and remove its unchanged slots from
+        ``pre``."""
         now, made = self._world.account(address), dict[str, Any]()
         if now.balance != seen.balance:
             made["balance"] = hex(now.balance)

@@ -133,7 +133,7 @@ class Reset(Params):
 
 @dataclass(frozen=True, slots=True)
 class SecondsParams(Params):
-    """Parameters of methods about a time."""
+    """Parameters of methods that take a number of seconds."""
 
     seconds: int = param(Number(), doc="Seconds.")
 

@@ -28,7 +28,7 @@ MAX_PER_CONNECTION = 100
 
 
 class EvmHub(EventBuffers[Topic]):
-    """The distinct topics of one mount's EVM layer."""
+    """Event buffers of one mount's EVM layer, one for each distinct topic."""
 
     def __init__(self, ctx: Context) -> None:
         super().__init__(ctx.settings.event_buffer)
@@ -177,7 +177,8 @@ class EvmSession(WebSocketSession[str, Topic]):
         return b"true"
 
     def overflowed(self, subscription: Subscription) -> Iterable[bytes]:
-        """Close the connection of a slow reader, or of one whose events were refuted.
+        """Close the connection of a slow reader, or of a subscriber whose events turned out to
+        be wrong.
 
         geth has no message that says that events are missing.
         """

@@ -449,7 +449,7 @@ def test_a_damaged_dump_is_refused(w3: Any, chain: EmbeddedChain) -> None:
         (dump[:-1], "its end is missing"),
         (dump[:-5], "its end is missing"),
         (dump[: len(dump) // 2], "its end is missing"),
-        (dump + b"x", "something follows its end"),
+        (dump + b"x", "data follows the end of the dump"),
         (dump[:-1] + bytes((dump[-1] ^ 1,)), "it can't be decompressed"),
         (zlib.compress(document + b"x"), "it can't be read"),
         (zlib.compress(rlp.encode([root, records, b"x"])), "it can't be read"),
