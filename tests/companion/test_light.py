@@ -147,7 +147,10 @@ def test_what_does_not_fit_is_named(node: ChainBackend) -> None:
             chain_id,
             replace(block, signed_header=replace(signed, commit=node.reads.commit(6))),
         ),
-        "other validators": (chain_id, replace(block, validators=node.reads.validators(40))),
+        "validators of height": (
+            chain_id,
+            replace(block, validators=node.reads.validators(40)),
+        ),
         "wrong signature": (
             chain_id,
             replace(

@@ -209,7 +209,7 @@ def _id_from(fields: Sequence[Any]) -> BlockID:
 def pack_commit(commit: Commit, addresses: Sequence[bytes] = ()) -> bytes:
     """Return a packed commit in columns, about 69 bytes per vote.
 
-    ``addresses`` are those of the signing validators; the row stores only their checksum.
+    ``addresses`` has the addresses of the signing validators; the row stores only a checksum.
     Without them, the row stores the address of each vote.
     """
     signatures = commit.signatures
