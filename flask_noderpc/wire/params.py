@@ -132,7 +132,7 @@ class Flag(ParamField):
 class Text(ParamField):
     """Text; in a URI plain, in double quotes, or as hex of its UTF-8 with the prefix 0x."""
 
-    expected = "a text, with both double quotes or none,"
+    expected = "a text with both double quotes or none"
     in_uri = forms.TEXT
 
     def from_json(self, value: Any) -> str:
@@ -151,7 +151,7 @@ class Texts(ParamField):
 
     json_type = "array"
     in_json = in_uri = forms.TEXTS
-    expected = 'a list of texts, such as ["a","b"],'
+    expected = 'a list of texts, such as ["a","b"]'
 
     def from_json(self, value: Any) -> tuple[str, ...]:
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
@@ -171,7 +171,7 @@ class Filter(Text):
 
     json_type = "object"
     in_json = in_uri = forms.FILTER
-    expected = 'an object with a query, such as {"query":"tm.event=\'Tx\'"},'
+    expected = 'an object with a query, such as {"query":"tm.event=\'Tx\'"}'
 
     def from_json(self, value: Any) -> str:
         query = value.get("query", "") if isinstance(value, dict) else value
@@ -214,7 +214,7 @@ class Duration(ParamField):
 
     in_json = forms.NANOSECONDS_OR_DURATION
     in_uri = forms.DURATION
-    expected = 'nanoseconds, or a text such as "5s" or "500ms",'
+    expected = 'nanoseconds, or a text such as "5s" or "500ms"'
 
     def from_json(self, value: Any) -> float:
         if isinstance(value, int) and not isinstance(value, bool):
@@ -232,7 +232,7 @@ class Bytes(ParamField):
     """Bytes: in a URI hex with the prefix 0x, or text with or without quotes; in JSON
     base64."""
 
-    expected = "hex behind 0x, or a text with both double quotes or none,"
+    expected = "hex behind 0x, or a text with both double quotes or none"
     in_json = forms.BASE64
     in_uri = forms.TEXT
 

@@ -147,7 +147,9 @@ def test_the_document_wants_a_list_of_texts(backend: PeeredBackend, target: str)
     reply = client.get(target)
 
     assert reply.status_code == 400
-    assert reply.get_json()["error"]["data"].startswith("seeds: a list of texts, such as")
+    assert reply.get_json()["error"]["data"].startswith(
+        "seeds: expected a list of texts, such as"
+    )
 
 
 def test_unsafe_flush_mempool_empties_mempool_and_cache(tmp_path: Path) -> None:

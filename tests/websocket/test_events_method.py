@@ -202,13 +202,13 @@ def test_a_get_takes_the_filter_as_json_or_as_a_query(node: Node) -> None:
 @pytest.mark.parametrize(
     ("params", "reason"),
     [
-        ({"after": "x"}, "after: a cursor"),
-        ({"before": 5}, "before: a cursor"),
-        ({"wait_time": "5 s"}, "wait_time: nanoseconds"),
+        ({"after": "x"}, "after: expected a cursor"),
+        ({"before": 5}, "before: expected a cursor"),
+        ({"wait_time": "5 s"}, "wait_time: expected nanoseconds"),
         ({"wait_time": -1}, "wait_time"),
         ({"wait_time": True}, "wait_time"),
-        ({"filter": 5}, "filter: an object"),
-        ({"filter": {"query": 5}}, "filter: an object"),
+        ({"filter": 5}, "filter: expected an object"),
+        ({"filter": {"query": 5}}, "filter: expected an object"),
         ({"filter": {"query": "nothing"}}, "EOF"),
         ({"filter": {"query": "a.b='" + "x" * 512 + "'"}}, "at most 512 bytes are read"),
     ],

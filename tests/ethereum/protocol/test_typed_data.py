@@ -177,7 +177,7 @@ MAIL = {"Mail": [{"name": "n", "type": "bool"}]}
         ({"types": []}, "types must be an object"),
         ({"types": {"Mail": [{"name": "n"}]}}, "a list of names and types"),
         ({"types": {"Mail": 5}}, "a list of names and types"),
-        ({"types": {"Mail": [{"name": 1, "type": "bool"}]}}, "must be texts"),
+        ({"types": {"Mail": [{"name": 1, "type": "bool"}]}}, "must be strings"),
         ({"domain": None}, "domain must be an object"),
         ({"domain": {**DOMAIN, "more": 1}}, "extra data provided in the message (EIP712Domain"),
         ({"primaryType": "Letter"}, "primaryType 'Letter' is not among the types"),
