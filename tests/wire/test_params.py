@@ -165,14 +165,14 @@ def test_an_unquoted_string_is_taken_literally(text: str) -> None:
     ids=lambda value: repr(value)[:25] if isinstance(value, str) else type(value).__name__,
 )
 def test_a_uri_value_of_another_kind_is_refused(kind: ParamField, text: str) -> None:
-    with pytest.raises(ValueError, match="^expected "):
+    with pytest.raises(ValueError, match=r"^expected "):
         kind.from_uri(text)
 
 
 @pytest.mark.parametrize("kind", [Int64(), Flag(), Text(), Bytes(), Hash(), QueryData()])
 @pytest.mark.parametrize("value", [1.5, [], {}, [1], None])
 def test_a_json_value_of_another_kind_is_refused(kind: ParamField, value: Any) -> None:
-    with pytest.raises(ValueError, match="^expected "):
+    with pytest.raises(ValueError, match=r"^expected "):
         kind.from_json(value)
 
 
