@@ -186,7 +186,7 @@ def test_messages_within_messages_come_to_an_end(client: FlaskClient) -> None:
     for _ in range(100):
         inner = {"body": {"messages": [{"@type": "/cosmos.tx.v1beta1.Tx", **inner}]}}
     reply = client.post("/cosmos/tx/v1beta1/simulate", json={"tx": inner})
-    assert "without end" in refused(reply, 400, 3)
+    assert "nested too deeply" in refused(reply, 400, 3)
     for body in (
         b'{"tx":' * 5000 + b"1" + b"}" * 5000,
         b'{"tx_bytes":"\\ud800"}',
