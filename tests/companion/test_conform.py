@@ -129,7 +129,7 @@ def test_a_websocket_takes_subscriptions(answer: str, reason: str) -> None:
 def test_a_websocket_that_is_none() -> None:
     """The handshake is refused, the node is silent, or there is no websocket."""
     with raw_node(sends(http(b"", "403 Forbidden")), whole_request=True) as url:
-        assert "answered with 403" in reason_against(Address.parse(url), PATIENCE)
+        assert "got status 403" in reason_against(Address.parse(url), PATIENCE)
 
     def hang(peer: socket.socket, body: bytes) -> None:
         peer.recv(1)
