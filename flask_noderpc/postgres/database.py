@@ -36,7 +36,7 @@ class Database:
     def __init__(self, url: DatabaseURL, session: str = "any") -> None:
         self.url = url
         self._session = session
-        self.display_name = url.shown
+        self.display_name = url.display_name
         self._last: tuple[str, str] | None = None
 
     def connect(self, kind: type[RawConnection] = psycopg.Connection) -> RawConnection:

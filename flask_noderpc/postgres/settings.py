@@ -72,7 +72,7 @@ class DatabaseURL(Location):
         libpq = {name: each for name, each in self.options.items() if name not in self._OWN}
         self.conninfo = begin + self._query(libpq)
         shown_hosts = hosts or self.options.get("host", "")
-        self.shown = f"postgresql://{shown_hosts}/{name}"
+        self.display_name = f"postgresql://{shown_hosts}/{name}"
         self.has_several_hosts = "," in shown_hosts
 
     @staticmethod

@@ -37,7 +37,6 @@ _COMMON = """
 import os, sys
 from flask_noderpc import CommittedBlock, SQLiteBackend
 from flask_noderpc.backends.base.new_blocks import OlderBlock
-from flask_noderpc.backends.sqlite.connection import Store
 
 whole, path, trusted = SQLiteBackend(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 store = SQLiteBackend(path, max_log_bytes=int(sys.argv[4]))
@@ -79,13 +78,15 @@ store.migrate(answered)
 # Sizes of the WAL with occasional checkpoints, and with one after most blocks.
 LOGS = (64 << 20, 100_000)
 UNFLUSHED = """
-configure = Store._configure
+from flask_noderpc.backends.sqlite.connection import SQLiteFile
+
+configure = SQLiteFile._configure
 
 def configure_less(self, connection):
     configure(self, connection)
     connection.execute("PRAGMA synchronous = NORMAL")
 
-Store._configure = configure_less
+SQLiteFile._configure = configure_less
 """
 
 

@@ -224,9 +224,15 @@ def test_errors_in_a_settings_file_name_the_file(tmp_path: Path, text: str, word
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        (("--block-interval", "-1"), "--block-interval = '-1': a number of seconds above 0"),
-        (("--workers", "-1"), "--workers = '-1': a whole number of at least 1"),
-        (("--empty-blocks=x",), "--consensus.create_empty_blocks / --empty-blocks = 'x': true"),
+        (
+            ("--block-interval", "-1"),
+            "--block-interval = '-1': expected a number of seconds above 0",
+        ),
+        (("--workers", "-1"), "--workers = '-1': expected a whole number of at least 1"),
+        (
+            ("--empty-blocks=x",),
+            "--consensus.create_empty_blocks / --empty-blocks = 'x': expected",
+        ),
         (("--json-rpc.enable", "--json-rpc.address=x"), "--json-rpc.address / --json-rpc-addr"),
         (("--chain-id", "c" * 51), "--chain-id = 'ccc"),
     ],
@@ -246,7 +252,7 @@ def test_a_bad_value_of_the_environment_is_named_by_its_variable(
 ) -> None:
     monkeypatch.setenv("NODERPC_BLOCK_INTERVAL", "-1")
     assert refused("--home", str(tmp_path)).startswith(
-        "Error: NODERPC_BLOCK_INTERVAL = '-1': a number of seconds above 0"
+        "Error: NODERPC_BLOCK_INTERVAL = '-1': expected a number of seconds above 0"
     )
 
 
