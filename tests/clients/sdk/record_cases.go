@@ -294,13 +294,13 @@ func encodings() []scenario {
 		usual("message that is no protobuf", func(d *draft) {
 			d.body = func(body *txtypes.TxBody) { body.Messages[0].Value = []byte{0xff, 0xff} }
 		}),
-		usual("message with text that is no UTF-8", func(d *draft) {
+		usual("message with text that is not UTF-8", func(d *draft) {
 			d.body = func(body *txtypes.TxBody) { body.Messages[0].Value = []byte{10, 2, 0xff, 0xfe} }
 		}),
 		usual("empty message", func(d *draft) {
 			d.body = func(body *txtypes.TxBody) { body.Messages[0].Value = nil }
 		}),
-		usual("memo that is no UTF-8", func(d *draft) { d.bodyTail = []byte{18, 2, 0xff, 0xfe} }),
+		usual("memo that is not UTF-8", func(d *draft) { d.bodyTail = []byte{18, 2, 0xff, 0xfe} }),
 		usual("extension option", func(d *draft) {
 			d.body = func(body *txtypes.TxBody) {
 				body.ExtensionOptions = []*codectypes.Any{

@@ -37,7 +37,7 @@ _MODE = "a sign mode that is refused here, whose signature the SDK would check"
 DIFFERENCES = {
     "zeros": ({"log"}, _GO),
     "one byte too many": ({"log"}, _GO),
-    "message with text that is no UTF-8": ({"log"}, "Go counts its bytes"),
+    "message with text that is not UTF-8": ({"log"}, "Go counts its bytes"),
     "message that is an account": ({"log"}, "the type is unknown here"),
     "sign mode textual": ({"log", "gas_used"}, _MODE),
     "sign mode direct aux": ({"log"}, _MODE),
