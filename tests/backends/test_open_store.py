@@ -9,6 +9,7 @@ import pytest
 
 from flask_noderpc import ConfigurationError, EmbeddedChain, SQLiteBackend
 from flask_noderpc.backends import open_store, stored_identity
+from flask_noderpc.backends.base.location import location_of
 from flask_noderpc.errors import StoreError
 from flask_noderpc.testing import SampleChain
 
@@ -83,3 +84,16 @@ def test_a_password_in_a_url_is_refused(use: object, url: str) -> None:
         use(url)
 
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ("chain.db", "chain.db"),
+        ("file:/data/chain.db?mode=ro", "/data/chain.db"),
+        ("postgresql://user@db:5433/chain?poll_interval=1", "postgresql://db:5433/chain"),
+        ("postgresql:///chain?host=/run/pg", "postgresql:///run/pg/chain"),
+    ],
+)
+def test_a_location_has_a_name_for_errors(given: str, shown: str) -> None:
+    assert location_of(given).display_name == shown

@@ -338,7 +338,9 @@ def test_a_database_that_is_away_may_be_back_later(words: tuple[str, ...]) -> No
     found = CliRunner().invoke(main, [*words, "postgresql://user@127.0.0.1:1/chain"])
     assert found.exit_code == 1, found.output
     (line,) = found.stderr.splitlines()
-    assert "the database can't be reached, is PostgreSQL running there?" in line
+    assert (
+        "postgresql://127.0.0.1:1/chain: the database can't be reached, is PostgreSQL" in line
+    )
 
 
 # Commands whose setting is read by a process of the node alone, or by Flask; tests/server has
