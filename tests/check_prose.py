@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import io
+import os
 import re
 import sys
 import tokenize
@@ -104,9 +105,16 @@ def _files() -> Iterator[Path]:
     for place in map(ROOT.joinpath, PLACES):
         if place.is_file():
             yield place
-        for path in sorted(place.rglob("*")):
-            if path.suffix in {".py", ".rst", ".md"} and "node_modules" not in path.parts:
-                yield path
+        for folder, folders, names in os.walk(place):
+            # These hold the packages of others, or what a build wrote.
+            folders[:] = sorted(
+                name
+                for name in folders
+                if not name.startswith((".", "_build")) and name not in {"node_modules", "target"}
+            )
+            for name in sorted(names):
+                if name.endswith((".py", ".rst", ".md")):
+                    yield Path(folder, name)
 
 
 def _advice(sentence: str, *, is_first: bool, is_message: bool) -> str | None:
