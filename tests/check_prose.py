@@ -107,10 +107,9 @@ def _files() -> Iterator[Path]:
             yield place
         for folder, folders, names in os.walk(place):
             # These hold the packages of others, or what a build wrote.
+            others = {"node_modules", "target", "_build"}
             folders[:] = sorted(
-                name
-                for name in folders
-                if not name.startswith((".", "_build")) and name not in {"node_modules", "target"}
+                name for name in folders if name not in others and not name.startswith(".")
             )
             for name in sorted(names):
                 if name.endswith((".py", ".rst", ".md")):
