@@ -150,7 +150,7 @@ def test_a_backfill_goes_on_when_nodes_have_older_blocks(
     node = Pruned(node_of(chain), 40, 40)
     followed = follow(serve_node(ChainBackend(node)))
     reaches(followed, HEIGHTS, 40)
-    until(lambda: "no blocks below 40: they are asked later" in caplog.text, "the reason")
+    until(lambda: "no blocks below 40: they are asked again later" in caplog.text, "the reason")
     node.base = node.with_results = 1
     reaches(followed, HEIGHTS)
 
