@@ -1,4 +1,4 @@
-"""Tables of evidence: pending, and included in blocks."""
+"""Tables of pending evidence, and of evidence in blocks."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def has_pending(connection: Connection) -> bool:
 
 
 def add(connection: Connection, piece: Evidence) -> None:
-    """Add verified evidence, unless another process has added it already."""
+    """Add verified evidence to the pool, unless another process has added it already."""
     evidence_hash = evidence_hash_of(piece)
     connection.engine.lock_mempool(connection)
     if is_known(connection, evidence_hash):
@@ -74,7 +74,8 @@ def add(connection: Connection, piece: Evidence) -> None:
 
 
 def reap(connection: Connection, max_bytes: int) -> tuple[Evidence, ...]:
-    """Return the pending evidence that fits a block, earliest offences first."""
+    """Return pending evidence of at most ``max_bytes`` for a block, earliest offences
+    first."""
     # Read only the sizes first: pending evidence may take a gigabyte, and a block fits a
     # thousandth of it.
     found = connection.execute(
