@@ -134,7 +134,7 @@ def test_a_chain_can_be_verified_from_a_later_block_on(sample: SampleChain) -> N
 def test_a_store_without_a_chain_takes_no_transactions(open_store: OpenStore) -> None:
     backend = open_store(application=KVStore)
 
-    with pytest.raises(StoreError, match="init_chain or init_at comes first"):
+    with pytest.raises(StoreError, match="call init_chain or init_at first"):
         backend.mempool.submit(b"a=b")
 
 
@@ -146,7 +146,9 @@ def test_a_store_that_lost_its_validators_takes_no_blocks(
     with closing(sqlite3.connect(path)) as plain, plain:
         plain.execute("DELETE FROM validator_priorities")
 
-    with pytest.raises(StoreError, match="no results, validators or parameters for its head"):
+    with pytest.raises(
+        StoreError, match="latest block has no results, validators or parameters"
+    ):
         open_store().head()
 
 
@@ -196,5 +198,5 @@ def test_what_can_not_be_read_is_refused(reads: Any) -> None:
 
 
 def test_a_mempool_of_a_store_has_no_subclass() -> None:
-    with pytest.raises(TypeError, match="Filtered: derive your own mempool from Mempool"):
+    with pytest.raises(TypeError, match=r"Filtered: .* derive it from Mempool"):
         type("Filtered", (SQLMempool,), {})
