@@ -171,7 +171,7 @@ def test_a_migration_can_be_interrupted_and_goes_on(
     store = open_store(path, application=KVStore)
 
     if steps == 1:
-        with pytest.raises(StoreError, match="migrate it with `noderpc migrate`"):
+        with pytest.raises(StoreError, match="run `noderpc migrate`"):
             store.reads.latest_height()
     result = CliRunner().invoke(main, ["migrate", str(path)])
 
@@ -229,7 +229,7 @@ def test_a_large_store_names_the_command(
     unpack("whole", path)
     monkeypatch.setattr(schema, "_MAX_BLOCKS_WHEN_OPENED", BLOCKS - 1)
 
-    with pytest.raises(StoreError, match="migrate it with `noderpc migrate`"):
+    with pytest.raises(StoreError, match="run `noderpc migrate`"):
         open_store(f"{path.as_uri()}?mode={where}").reads.latest_height()
 
 

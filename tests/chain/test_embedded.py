@@ -145,7 +145,7 @@ def test_another_chain_id_than_the_store_s_is_refused(open_chain: Open) -> None:
     open_chain(chain_id="one").close()
 
     with pytest.raises(
-        ConfigurationError, match="holds chain 'one', and NODERPC_CHAIN_ID is 'two'"
+        ConfigurationError, match=r"NODERPC_CHAIN_ID: expected 'one', .*, got 'two'"
     ):
         open_chain(chain_id="two")
 

@@ -218,7 +218,9 @@ def test_evidence_larger_than_a_block_takes_is_refused(
     chain = open_chain()
     chain.produce()
 
-    with pytest.raises(InvalidEvidence, match=r"it takes \d+ bytes, a block takes 300"):
+    with pytest.raises(
+        InvalidEvidence, match=r"expected at most 300 bytes of evidence, .*, got \d+"
+    ):
         chain.evidence.submit(double_vote(chain, KEYS[0]))
 
 

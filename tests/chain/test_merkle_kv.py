@@ -277,7 +277,7 @@ def test_another_application_refuses_a_merkle_chain(open_chain: Open) -> None:
     clear_application(chain.store.location.path)
 
     other = open_chain()
-    with pytest.raises(StoreError, match="state is not that of block 1"):
+    with pytest.raises(StoreError, match="state differs from the state after block 1"):
         other.produce()
     other.close()
 

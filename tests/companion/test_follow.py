@@ -291,7 +291,7 @@ def test_results_that_the_next_header_refutes_are_replaced(
     reaches(followed, 32)
 
     assert followed.reads.results(31) == chain.blocks[30].results
-    assert "refutes the results of block 31" in caplog.text
+    assert "refutes the stored results of block 31" in caplog.text
     assert followed.reads.version() != version
     assert followed.store.verify() == 32
 
@@ -368,8 +368,8 @@ def test_a_node_that_was_reset(chain: SampleChain, companion: Companion) -> None
     with pytest.raises(UpstreamUnavailable):
         forwarding.mempool.submit(b"a=1")
     with serve(app_for(fork, dialect="comet-0.38"), _port(url)):
-        until(lambda: "it is of a fork" in reason(followed), "the reason")
-        with pytest.raises(NoUpstream, match="it is of a fork"):
+        until(lambda: "on a fork" in reason(followed), "the reason")
+        with pytest.raises(NoUpstream, match="on a fork"):
             forwarding.mempool.submit(b"a=1")
 
 

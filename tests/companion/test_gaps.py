@@ -310,7 +310,7 @@ def test_a_backfill_that_stands_still_is_told(broken: Any, companion: Companion)
     backend.follow()
     client = app_for(backend, dialect="comet-0.38").test_client()
 
-    said = f"block {BAD} could not be fetched: upstream {url}: block of height {BAD}: HTTP"
+    said = f"block {BAD} could not be fetched: upstream {url}: block of height {BAD}: expected"
     until(lambda: said in client.get("/readyz").text, said)
     assert client.get("/readyz").status_code == 200
 
@@ -527,10 +527,10 @@ def test_a_full_record_of_missing_heights_is_said(
     known, client = Gaps(followed.store), app_for(followed).test_client()
     for height in range(HEIGHTS, HEIGHTS + MAX_GAPS - 1):
         known.note(height, "results", "x")
-    assert "not recorded" not in client.get("/readyz").text
+    assert "lack their block" not in client.get("/readyz").text
 
     for height in (1, 2, 3):
         known.note(height, "results", "x")
 
-    assert "height 2 and further ones are not recorded" in caplog.text
+    assert "height 2 and further ones are not fetched" in caplog.text
     assert f"{MAX_GAPS} heights lack their block or results" in client.get("/readyz").text

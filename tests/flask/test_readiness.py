@@ -176,7 +176,7 @@ def newer(path: Path) -> None:
     [
         (lambda path: path.write_bytes(b"no database" * 1000), "not a SQLite database"),
         (lambda path: path.unlink(), "gone|can't be opened|no chain"),
-        (newer, "made by a newer flask-noderpc"),
+        (newer, "created by a newer flask-noderpc"),
     ],
 )
 def test_readyz_reports_an_unreadable_store_without_its_path(

@@ -479,7 +479,7 @@ def test_a_chain_that_is_not_for_development_names_what_brings_control(
     # The mount's setting alone does not make its chain a development chain.
     with serve(app_for(chain, dev=True)) as url:
         error = reply(url, "dev_mine")["error"]
-        assert "NODERPC_DEV makes one that is" in str(error)
+        assert "set NODERPC_DEV" in str(error)
     assert chain.reads.latest_height() == 0
 
 

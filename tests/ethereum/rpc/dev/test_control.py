@@ -614,7 +614,7 @@ def test_nothing_drives_a_chain_of_another(tmp_path: Path) -> None:
         error = client.post("/evm", json=call).json["error"]
 
     assert error["code"] == -32004
-    assert "NODERPC_DEV makes one that is" in error["message"]
+    assert "set NODERPC_DEV" in error["message"]
 
 
 def test_accounts_are_changed(w3: Any) -> None:
