@@ -1,4 +1,4 @@
-"""``EmbeddedChain``: a complete chain with a store, an application, a home and a block
+"""``EmbeddedChain``: a chain with a store, an application, a home folder and a block
 producer."""
 
 from __future__ import annotations
@@ -39,27 +39,28 @@ from .signer import Signer, StoredChain
 
 log = logging.getLogger("flask_noderpc.chain")
 
-# CometBFT: the channels of a full node.
+# Channels of a full node of CometBFT, for node_info.
 _CHANNELS = bytes.fromhex("40202122233038606100")
 
 
 class EmbeddedChain(ChainBackend):
     """Backend that produces its own blocks in a store.
 
-    ``database`` is a :class:`~flask_noderpc.backends.sql.store.ChainStore`, or the file name or
-    URI of one, which is opened with ``limits``, ``max_pages``, ``poll_s`` and
-    ``read_database``. ``application`` makes the application from its committed state, unless
-    the store has an application.
+    ``database`` is a :class:`~flask_noderpc.backends.sql.store.ChainStore`, or the file name
+    or URL of one, which is opened with ``limits``, ``max_pages``, ``poll_s`` and
+    ``read_database``. ``application`` is a function that creates the application from its
+    committed state, unless the store has one. ``home`` is the folder of the keys and the
+    genesis document, by default the store's folder.
 
     ``chain_id`` and ``app_state`` are written to a new genesis document; ``dialect`` names the
     version of CometBFT by whose rules the document is read, such as ``comet-0.38``.
     ``on_start`` is called with the chain's genesis once in each process. Files are opened by
     :meth:`start` or the first call. ``schedule`` sets when blocks are produced; with
-    ``produce=False`` this process produces blocks only by calls of :meth:`produce`. With
-    ``dev`` the chain has a ``control()``. ``retain_blocks`` is the number of latest blocks to
+    ``produce=False`` this process only produces blocks when :meth:`produce` is called. With
+    ``dev`` the chain has a ``control``. ``retain_blocks`` is the number of latest blocks to
     retain; by default all blocks are retained. With ``development_keys`` or ``dev``, the
-    validator key of a new home may sign heights again; if the store has lost blocks that such a
-    key signed, ``accept_loss`` lets the chain continue without them.
+    validator key of a new home may sign a height twice; if the store has lost blocks that such
+    a key signed, ``accept_loss`` lets the chain continue without them.
     """
 
     def __init__(  # noqa: PLR0913  # keywords, each with a default
@@ -104,7 +105,8 @@ class EmbeddedChain(ChainBackend):
         folder = home if home is not None else database.location.folder
         if folder is None:
             raise InvalidSetting(
-                "a chain in a database has its keys in a folder: set NODERPC_HOME (home=)"
+                "NODERPC_HOME (home=): expected a folder for the keys of a chain whose store is"
+                " not a file, got nothing; set it"
             )
         self.home = Path(folder)
         self.clock = clock or SystemClock()
@@ -125,7 +127,8 @@ class EmbeddedChain(ChainBackend):
         min_blocks = self._app.needs_blocks
         if retain_blocks is not None and retain_blocks < min_blocks:
             raise InvalidSetting(
-                f"NODERPC_RETAIN_BLOCKS = {retain_blocks}: the application needs {min_blocks}"
+                f"NODERPC_RETAIN_BLOCKS: expected at least {min_blocks}, as the application"
+                f" needs, got {retain_blocks}"
             )
         self.retain_blocks = retain_blocks
         self._produces = produce
@@ -160,7 +163,7 @@ class EmbeddedChain(ChainBackend):
         return self.store.location.display_name
 
     def start(self) -> None:
-        """Open or create the store and the home, and start to produce blocks.
+        """Open or create the store and the home, and start producing blocks.
 
         Do nothing if this process has already started the chain. Raise
         :exc:`~flask_noderpc.errors.ConfigurationError` or
@@ -175,8 +178,8 @@ class EmbeddedChain(ChainBackend):
     def _start(self) -> None:
         if is_patched_late():
             log.warning(
-                "gevent patched the standard library after this package was imported, and"
-                " requests may stop each other for ever: call gevent.monkey.patch_all() first,"
+                "gevent patched the standard library after this package was imported, so that"
+                " requests may block each other forever: call gevent.monkey.patch_all() first,"
                 " with gunicorn --preload in its configuration file"
             )
         self._check_identity()
@@ -215,8 +218,8 @@ class EmbeddedChain(ChainBackend):
         try:
             begin(self.store, self._app, home, self.home, produces=self._produces)
         except StoreError:
-            # Read the home again: another process may have begun the chain in the meantime,
-            # with the genesis time of its own reading.
+            # Read the home again, because another process may have begun the chain meanwhile,
+            # with a genesis time of its own.
             home = self.open_home()
             begin(self.store, self._app, home, self.home, produces=self._produces)
         return home
