@@ -156,7 +156,9 @@ def test_another_chain_id_than_the_home_s_is_refused(open_chain: Open, tmp_path:
     for path in tmp_path.glob("*.db*"):
         path.unlink()
 
-    with pytest.raises(ConfigurationError, match=r"NODERPC_CHAIN_ID is 'two'.*says 'one'"):
+    with pytest.raises(
+        ConfigurationError, match=r"NODERPC_CHAIN_ID: expected 'one'.*got 'two'"
+    ):
         open_chain(chain_id="two")
 
 
@@ -196,7 +198,7 @@ def test_a_chain_keeps_the_parameters_that_it_began_with(
 
     assert again.reads.genesis() == begun
     assert begun.consensus_params.block == BlockParams()
-    assert "the chain keeps those that it has" in caplog.text
+    assert "the chain keeps its own" in caplog.text
     assert again.produce() == 2
 
 

@@ -75,7 +75,7 @@ def test_two_thirds_or_less_halt_the_chain_with_a_clear_text(
     chain = open_chain()
 
     with pytest.raises(
-        ChainHalted, match=rf"hold 10 of {10 + power} voting power.*priv_validator_key\*\.json"
+        ChainHalted, match=rf"got 10 of {10 + power}: .*priv_validator_key\*\.json"
     ):
         chain.produce()
 

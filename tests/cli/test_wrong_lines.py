@@ -339,7 +339,8 @@ def test_a_database_that_is_away_may_be_back_later(words: tuple[str, ...]) -> No
     assert found.exit_code == 1, found.output
     (line,) = found.stderr.splitlines()
     assert (
-        "postgresql://127.0.0.1:1/chain: the database can't be reached, is PostgreSQL" in line
+        "postgresql://127.0.0.1:1/chain: the database can't be reached: check that PostgreSQL"
+        in line
     )
 
 

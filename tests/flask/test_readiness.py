@@ -23,7 +23,10 @@ from tests.helpers.until import until
 
 from .conftest import MakeApp
 
-HALTED = "no block is produced: the keys of this home hold 10 of 16 voting power"
+HALTED = (
+    "no block is produced: expected keys with more than two thirds of the voting power,"
+    " got 10 of 16"
+)
 
 
 def asked(backend: ChainBackend) -> TestResponse:

@@ -100,7 +100,7 @@ def test_a_version_of_the_application_that_is_not_known_is_refused(tmp_path: Pat
 
     (message,) = refusal("--home", str(tmp_path)).splitlines()
 
-    assert "the chain was made with version '9.9' of the kvstore, known are 0.34" in message
+    assert "expected a kvstore of version 0.34, 0.37, 0.38, 1.0, got '9.9'" in message
 
 
 def test_a_hosts_app_is_refused_the_chain_of_another(tmp_path: Path) -> None:

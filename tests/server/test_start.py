@@ -290,7 +290,7 @@ def test_a_port_in_use_is_reported(tmp_path: Path) -> None:
 
 
 def test_a_home_without_write_permission_is_reported() -> None:
-    assert "--home names a folder that can be written to" in refusal("--home", "/proc/none")
+    assert "set --home to a folder that can be written to" in refusal("--home", "/proc/none")
 
 
 def test_a_unix_socket_serves_and_is_taken_again(tmp_path: Path) -> None:

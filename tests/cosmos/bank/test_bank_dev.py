@@ -346,7 +346,7 @@ def b64_of(found: str) -> str:
     [
         ("dev_mine", {"blocks": -1}, "blocks is from 0 to 100000, not -1"),
         ("dev_mine", {"blocks": "many"}, "expected a 64-bit integer"),
-        ("dev_mine", {"time": 1 << 62}, "too far ahead"),
+        ("dev_mine", {"time": 1 << 62}, "timestamp: expected at most"),
         ("dev_mine", {"time": -1}, "lower than or equal"),
         ("dev_increaseTime", {}, "seconds: is required"),
         ("dev_increaseTime", {"seconds": 1 << 40}, "seconds is from 0"),
