@@ -272,7 +272,7 @@ def test_the_pool_has_a_bound(
     monkeypatch.setattr(pool, "MAX_PENDING", 1)
     three.evidence.submit(double_vote(three, KEYS[0]))
 
-    with pytest.raises(EvidencePoolFull, match="1 pieces of evidence wait"):
+    with pytest.raises(EvidencePoolFull, match="evidence pool is full: 1 pieces"):
         three.evidence.submit(double_vote(three, KEYS[1]))
     reply = sent(client, double_vote(three, KEYS[1]))
     assert reply["error"]["data"].startswith("failed to add evidence: 1 pieces")

@@ -243,4 +243,4 @@ def test_start_names_the_mounts_where_the_one_that_is_meant_is_not_there(app: Fl
     app.register_blueprint(noderpc_bp)
     found = run(app, "start", "--mount", "other")
     assert found.exit_code == 2
-    assert "no node RPC is mounted as 'other'; mounted are: noderpc" in found.output
+    assert "name: expected a mount of this app (noderpc), got 'other'" in found.output
