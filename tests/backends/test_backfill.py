@@ -654,7 +654,7 @@ def test_a_second_genesis_is_refused_unless_it_is_the_same(
     before = store.reads.version()
 
     store.set_genesis(genesis)
-    with pytest.raises(StoreError, match=f"chain {genesis.chain_id!r} "):
+    with pytest.raises(StoreError, match=f"chain {genesis.chain_id!r}, "):
         store.set_genesis(replace(genesis, app_state=b"{}"))
 
     assert store.reads.genesis() == genesis

@@ -248,7 +248,7 @@ def test_a_file_of_something_else_is_not_migrated(path: Path) -> None:
     result = CliRunner().invoke(main, ["migrate", str(path)])
 
     assert result.exit_code == os.EX_CONFIG
-    assert "no store of flask-noderpc" in result.output
+    assert "expected a flask-noderpc store" in result.output
 
 
 def test_a_store_of_before_0_1_names_the_version(open_store: OpenStore, path: Path) -> None:

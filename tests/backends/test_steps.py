@@ -130,7 +130,7 @@ def test_a_store_that_is_only_read_names_the_steps_that_it_lacks(
     verified = CliRunner().invoke(main, ["verify", str(first_step)])
 
     assert refused.exit_code != 0
-    assert "lacks n2_text, n3_filled: start its node, or run" in refused.output
+    assert "lacks the migrations n2_text, n3_filled: start its node, or run" in refused.output
     assert (migrated.exit_code, verified.exit_code) == (0, 0)
     assert notes(first_step) == FILLED
 

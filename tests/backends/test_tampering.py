@@ -434,7 +434,7 @@ def test_a_commit_of_too_little_power_is_noticed(
 
     rewrite(tampered, "commits", "commit", LAST, lambda *_: blocks.pack_commit(few))
 
-    with pytest.raises(InvalidBlock, match="more than two thirds of the voting power"):
+    with pytest.raises(InvalidBlock, match="more than two thirds are needed"):
         open_store().verify()
 
 
