@@ -166,7 +166,7 @@ def mark_development(config: Path, key: PrivateKey) -> None:
 
 
 PRECOMMIT = 3
-"""CometBFT: step 1 is a proposal, step 2 a prevote, and step 3 a precommit."""
+"""Step of a precommit; as in CometBFT, step 1 is a proposal and step 2 a prevote."""
 
 # Syntax of Go's integers; Python's int() also accepts blanks and underscores.
 _INTEGER = re.compile("-?[0-9]{1,20}")

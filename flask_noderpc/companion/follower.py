@@ -164,7 +164,7 @@ class Follower:
                 filling.join()
 
     def _warn_of_loss(self) -> None:
-        """Log a warning once if a power failure may lose stored blocks."""
+        """Log a warning once if a failover of the database may lose stored blocks."""
         risk = self._store.risk_of_loss()
         if risk != self._risk:
             self._risk = risk

@@ -54,8 +54,8 @@ class FromTheFuture(ValueError):
 
 
 class NotTrusted(ValueError):
-    """Less than a third of the trusted validators signed a header, so that a header between
-    the trusted one and this one is needed to prove it."""
+    """At most a third of the trusted voting power signed a header, so a header between the
+    trusted one and this one is needed to prove it."""
 
 
 def check_signed(chain_id: str, block: SignedBlock, *, takes_unknown_keys: bool = False) -> str:

@@ -35,11 +35,11 @@ class PostgresSettings:
 
 _MAX_POLL_S = 1_000_000
 
-# Refuse a password in a URL, where all users of the machine could see it, as well as in
-# errors.
+# Refuse a password in a URL, because all users of the machine could see it, and errors would
+# show it.
 _PASSWORD = (
-    "NODERPC_DATABASE: expected a URL without a password, got one with a password; remove it,"
-    " and name a file of passwords in PGPASSFILE or a service in PGSERVICE, or set PGPASSWORD"
+    "the URL of the database: expected no password, got one; remove it, and name a file of"
+    " passwords in PGPASSFILE or a service in PGSERVICE, or set PGPASSWORD"
 )
 
 

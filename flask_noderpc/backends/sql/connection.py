@@ -75,7 +75,7 @@ class Engine(ABC):
     transactions."""
     header_by_hash = "SELECT height, header FROM blocks WHERE hash = ?"
     """SELECT of the block with a hash."""
-    # CometBFT: a later failure does not hide an earlier success.
+    # As in CometBFT, a later failure does not hide an earlier success.
     tx_by_hash = (
         "SELECT t.place, s.txs, s.place FROM"
         " (SELECT coalesce((SELECT max(place) FROM txs WHERE hash = :hash AND code = 0),"

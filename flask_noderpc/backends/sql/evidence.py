@@ -110,8 +110,8 @@ def remove_settled(connection: Connection, blocks: Sequence[Block]) -> None:
     params = state.params(connection, last.height + 1)
     assert params is not None
     limits = params.evidence
-    # CometBFT: evidence/pool.go; evidence is too old only if both its age in blocks and in time
-    # exceed the limits. It is too large if the limit was lowered.
+    # As in CometBFT (evidence/pool.go), evidence is too old only if its age exceeds the limits
+    # both in blocks and in time. It is too large if the limit was lowered.
     connection.execute(
         "DELETE FROM pending_evidence WHERE size > ? OR (height < ? AND time < ?)",
         (

@@ -408,7 +408,7 @@ class ProcessHandles(ABC):
         self.ledger = ledger.Ledger()
         self.quiet = True
         """True if no read or write was running at the last fork."""
-        # Add them to the set of handles that are suspended before each fork.
+        # Register these handles, so that they are suspended before each fork.
         with _one_at_a_time:
             _watched.add(self)
 
