@@ -169,7 +169,7 @@ def test_a_database_without_its_home_is_refused(open_chain: Open, tmp_path: Path
     with pytest.raises(ConfigurationError, match="NODERPC_HOME") as refusal:
         open_chain(home=tmp_path / "empty", produce=True)
 
-    assert "chain.db holds a chain" in str(refusal.value)
+    assert "chain.db, got no keys" in str(refusal.value)
     assert not (tmp_path / "empty").exists()
 
 
@@ -177,7 +177,7 @@ def test_the_home_of_another_chain_is_refused(open_chain: Open, tmp_path: Path) 
     open_chain().close()
     write_home(tmp_path / "other", {1: 10}, [1])
 
-    with pytest.raises(StoreError, match=r"holds chain 'test-chain-.*another genesis"):
+    with pytest.raises(StoreError, match=r"has chain 'test-chain-.*another genesis"):
         open_chain(home=tmp_path / "other")
 
 

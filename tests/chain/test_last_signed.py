@@ -368,7 +368,7 @@ def test_a_chain_with_an_ordinary_key_does_not_go_back(open_chain: Open) -> None
     chain = open_chain()
     chain.produce()
 
-    with pytest.raises(KeyProtected, match="not a development key"):
+    with pytest.raises(KeyProtected, match="a development key is needed"):
         chain.block_scheduler().producer.rewind(0)
     assert chain.reads.latest_height() == 1
 

@@ -200,7 +200,7 @@ def test_stop_returns_though_the_store_is_removed(
 
     chain.close()
 
-    assert "expires by itself" in caplog.text
+    assert "the lease could not be released" in caplog.text
 
 
 @pytest.mark.sqlite

@@ -122,7 +122,7 @@ def test_a_node_that_shows_a_block_s_app_hash_in_the_next_one_is_not_failing(
             grown(node, height + 1 - node.chain.reads.latest_height())
             reaches(followed, height)
         assert reason(followed) == ""
-    assert "no app hash" not in caplog.text
+    assert "does not have the app hash" not in caplog.text
     assert "responds again" not in caplog.text
 
 

@@ -691,7 +691,10 @@ BOMB = gzip.compress(b"{" + b" " * (100 * MEGABYTE) + b"}")
         ),
         (_endless(GZIP, b"", gzip.compress(b"")), "at most 10000 gzip members"),
         # One wide character makes each character of a str take four bytes.
-        (sends(http(b'{"id":"\xf0\x9f\x98\x80' + b"a" * 7 * MEGABYTE)), "no JSON-RPC"),
+        (
+            sends(http(b'{"id":"\xf0\x9f\x98\x80' + b"a" * 7 * MEGABYTE)),
+            "expected a JSON-RPC response",
+        ),
     ],
     ids=["gzip", "endless", "empty blocks", "empty members", "wide characters"],
 )

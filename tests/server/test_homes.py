@@ -82,7 +82,7 @@ def test_the_chain_of_another_is_refused_before_anything_listens(
     nowhere = ("--rpc.laddr", "tcp://192.0.2.1:1")
     message = refusal("--home", str(tmp_path), *nowhere, *asked)
 
-    assert message.startswith(f"Error: {tmp_path / 'data' / 'noderpc.db'} holds chain ")
+    assert str(tmp_path / "data" / "noderpc.db") in message
     assert words in message
     assert "--home" in message
     assert "\n" not in message
