@@ -87,7 +87,7 @@ def test_an_application_that_comes_to_another_state_is_refused(open_chain: Open)
             made = super().finalize_block(block)
             return BlockExecution(made.tx_results, b"another")
 
-    with pytest.raises(StoreError, match="state at height 1 differs"):
+    with pytest.raises(StoreError, match="app hash at height 1 differs"):
         open_chain(application=Another())
 
 

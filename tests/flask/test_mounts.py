@@ -222,7 +222,7 @@ def test_get_backend_takes_the_name_of_a_mount(make_app: MakeApp) -> None:
         assert get_backend("archive") is backend
         with pytest.raises(
             ConfigurationError,
-            match="'noderpc'; mounted are: 'archive'",
+            match=r"\('archive'\), got 'noderpc'",
         ):
             get_backend()
 
