@@ -188,7 +188,10 @@ def test_an_argument_of_the_wrong_kind_is_refused_by_its_name(
     with pytest.raises(ConfigurationError) as caught:
         NodeRPC(**{argument: value})
 
-    assert str(caught.value) == f"{argument}: {needed}, got {value!r}"
+    text = str(caught.value)
+    assert text.startswith(argument)
+    assert needed in text
+    assert repr(value) in text
 
 
 def test_init_app_refuses_objects_that_are_no_flask_app() -> None:
