@@ -217,7 +217,7 @@ def test_the_lower_of_two_body_limits_counts(
 
     assert fits.status_code == 200
     assert (over.status_code, over.content_type) == (413, "application/json")
-    assert f"more than {limit} bytes" in over.get_json()["error"]["data"]
+    assert f"at most {limit} bytes" in over.get_json()["error"]["data"]
     assert "MAX_CONTENT_LENGTH" in over.get_json()["error"]["data"]
 
 

@@ -77,7 +77,7 @@ def test_a_request_that_is_missing(tmp_path: Path) -> None:
         ask()
     assert '{"method": "block", "params": {"height": "5"}}' in str(caught.value)
     assert "GET /health" in str(caught.value)
-    with pytest.raises(NotRecorded, match="there is no"), play(tmp_path / "other.json"):
+    with pytest.raises(NotRecorded, match="does not exist"), play(tmp_path / "other.json"):
         pass
 
 
