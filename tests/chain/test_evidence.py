@@ -275,7 +275,9 @@ def test_the_pool_has_a_bound(
     with pytest.raises(EvidencePoolFull, match="evidence pool is full: 1 pieces"):
         three.evidence.submit(double_vote(three, KEYS[1]))
     reply = sent(client, double_vote(three, KEYS[1]))
-    assert reply["error"]["data"].startswith("failed to add evidence: 1 pieces")
+    assert reply["error"]["data"].startswith(
+        "failed to add evidence: evidence pool is full: 1 pieces"
+    )
 
 
 FAILED = "failed to add evidence: Invalid evidence: "
