@@ -154,7 +154,7 @@ _PEERS = "this node has no P2P network, but --upstream follows other nodes"
 _UNSUPPORTED_MEMBERS = {
     "proxy_app": (
         "tcp://127.0.0.1:26658",
-        "the application runs in this process (--application, NODERPC_APPLICATION)",
+        "the application runs in this process: --application (NODERPC_APPLICATION)",
     ),
     "genesis_file": ("config/genesis.json", "this node reads config/genesis.json"),
     "node_key_file": ("config/node_key.json", "this node reads config/node_key.json"),
