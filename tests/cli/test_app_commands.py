@@ -201,7 +201,7 @@ def test_backup_copies_the_app_s_chain(long_app: Flask, tmp_path: Path) -> None:
     assert found.exit_code == 0, found.output
     assert found.output.endswith(f"30 blocks verified\n{target} is a backup\n")
     again = run(long_app, "backup", str(target))
-    assert (again.exit_code, "exists already" in again.output) == (os.EX_CONFIG, True)
+    assert (again.exit_code, "is there already" in again.output) == (os.EX_CONFIG, True)
 
 
 def test_verify_reports_a_missing_chain(app: Flask) -> None:
@@ -243,4 +243,4 @@ def test_start_names_the_mounts_where_the_one_that_is_meant_is_not_there(app: Fl
     app.register_blueprint(noderpc_bp)
     found = run(app, "start", "--mount", "other")
     assert found.exit_code == 2
-    assert "name: expected a mount of this app (noderpc), got 'other'" in found.output
+    assert "no node RPC is mounted as 'other'; mounted are: noderpc" in found.output

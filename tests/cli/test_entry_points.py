@@ -384,7 +384,7 @@ def test_a_home_without_a_store_is_reported_and_none_created(tmp_path: Path) -> 
         (["prune", "DATABASE", "--retain", "0"], "0 blocks are too few to retain"),
         (["backup", "DATABASE"], "and a new file"),
         (["backup", "nosuch.db", "copy.db"], "nosuch.db: no store is here"),
-        (["backup", "DATABASE", "DATABASE"], "exists already"),
+        (["backup", "DATABASE", "DATABASE"], "is there already"),
         (["verify"], "name a store"),
     ],
 )
