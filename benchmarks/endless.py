@@ -25,7 +25,7 @@ LOOP = "0x5b5f56"
 # Errors of calls that used up their gas, their time, or their time in the queue.
 ENDS = {
     "out of gas",
-    "execution aborted (timeout = 5s) (NODERPC_EVM_TIMEOUT gives it more seconds)",
+    "execution aborted (timeout = 5s) (to allow more seconds, raise NODERPC_EVM_TIMEOUT)",
     "too many calls are being executed (NODERPC_EVM_EXECUTORS is 2)",
 }
 CALL = {"to": "0x" + "33" * 20, "gas": "0x1000000000"}

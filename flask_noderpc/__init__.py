@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     __version__: str
     explorer_bp: Blueprint
 
-# Module of each public name. They are imported at first use: pytest and flask import this
-# package in every run, for its plugins, whether it is used or not.
+# Module of each public name, imported at first use: every run of pytest and flask imports this
+# package for its plugins, even if it is not used.
 _HOMES = {
     "COMETBFT_ROUTES": "cometbft.routes",
     "DIALECTS": "wire.dialects",

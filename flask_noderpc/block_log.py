@@ -1,4 +1,5 @@
-"""Log of blocks: a line for each, or at most one line per second if there are many."""
+"""Log of new blocks: a line per block, at most ten a second; further blocks of that second
+share a line."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ _LINES_A_SECOND = 10
 _SECOND = 1.0
 
 Amounts = dict[str, int | float]
-"""Sums over blocks by their names in JSON."""
+"""Amounts of a block or sums over blocks, such as gas, by their names in JSON logs."""
 
 _TEXTS = {
     "txs": "{:,} txs",
@@ -23,12 +24,12 @@ _TEXTS = {
 
 
 def is_enabled() -> bool:
-    """Return true if the lines are logged, so that the amounts must be computed."""
+    """Return true if blocks are logged; otherwise, the caller need not compute the amounts."""
     return log.isEnabledFor(logging.INFO)
 
 
 class BlockLog:
-    """Logs the blocks of one process at INFO; safe to use from any thread."""
+    """Logs the blocks of one process at INFO; may be used by any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -37,8 +38,8 @@ class BlockLog:
         self._rest: tuple[int, int, Amounts] | None = None
 
     def add(self, low: int, high: int, amounts: Amounts) -> None:
-        """Log the blocks of a range with the sums of their amounts, now or at the end of the
-        second."""
+        """Log the blocks of a range with the sums of their amounts, at once or, after ten
+        lines, at the end of the second."""
         with self._lock:
             now = time.monotonic()
             if now - self._second_began >= _SECOND:
@@ -63,7 +64,7 @@ class BlockLog:
 
 def _sum(one: Amounts, other: Amounts) -> Amounts:
     added = {name: one.get(name, 0) + other.get(name, 0) for name in {**one, **other}}
-    # Lags are not summed.
+    # Lag is a gauge: take the latest value instead of summing.
     return {**added, "lag_seconds": other["lag_seconds"]} if "lag_seconds" in other else added
 
 

@@ -1,7 +1,7 @@
 """Native threads, locks and yields that work the same with and without gevent.
 
-The only module outside ``server`` that depends on gevent. It never imports gevent by itself: an
-app that has patched the standard library has already imported it.
+Only this module and ``server`` depend on gevent. This module never imports gevent by itself:
+an app that has patched the standard library has already imported it.
 """
 
 from __future__ import annotations
@@ -34,23 +34,23 @@ _PATCHED_FIRST = is_patched()
 
 
 def is_patched_late() -> bool:
-    """Return true if locks may have been created before gevent patched them: such locks stop
-    the hub."""
+    """Return true if gevent patched the standard library after this import: locks created
+    before block its hub."""
     return is_patched() and not _PATCHED_FIRST
 
 
-# libev: EV_READ.
+# libev's EV_READ.
 _READ = 1
 
-# libev: one iteration of the loop calls each due watcher once. With this priority gevent.idle()
-# returns in the next iteration.
+# Priority with which gevent.idle() returns in the next iteration of libev's loop, which calls
+# each due watcher once.
 _IN_EACH_ITERATION = 2
 
 
 def next_turn() -> None:
-    """Yield to other threads, or to other greenlets and to those whose socket is ready.
+    """Let other threads or greenlets run, including those whose socket is ready.
 
-    gevent's ``sleep(0)`` returns before sockets are polled, up to fifty times.
+    gevent's ``sleep(0)`` may return up to fifty times before sockets are polled.
     """
     if is_patched():
         from gevent import idle
@@ -60,12 +60,12 @@ def next_turn() -> None:
         time.sleep(0)
 
 
-# Reading 200 overridden accounts, the slowest items, takes about 15 ms.
+# Number of items after which others run; 200 of the slowest (overridden accounts) take 15 ms.
 _IN_A_TURN = 200
 
 
 def in_turns(items: Iterable[T]) -> Iterator[T]:
-    """Yield items that take long to read, and let other requests run after each 200 of them."""
+    """Yield items of a slow iteration, and let other requests run after every 200 of them."""
     for number, item in enumerate(items, 1):
         yield item
         if number % _IN_A_TURN == 0:
@@ -80,21 +80,21 @@ def has_input(sock: socket.socket) -> bool:
     if is_patched():
         from gevent.monkey import get_original
 
-        # gevent's poll runs the hub even with a timeout of 0.
+        # Use the original poll, because gevent's runs the hub even with a timeout of 0.
         poll = get_original("select", "poll")
     poller = poll()
     try:
         poller.register(sock, select.POLLIN)
     except ValueError:
-        # Closed meanwhile: the next read raises the error.
+        # The socket was closed meanwhile: the next read raises the error.
         return True
     return bool(poller.poll(0))
 
 
 def wait_until_readable(descriptor: int, seconds: float) -> bool:
-    """Let other greenlets run until a socket has input; without gevent just wait.
+    """Wait until a socket has input; under gevent, other greenlets run meanwhile.
 
-    Return false if it has none after ``seconds``.
+    Return false if it has no input after ``seconds``.
     """
     if not is_patched():
         poller = select.poll()
@@ -104,11 +104,11 @@ def wait_until_readable(descriptor: int, seconds: float) -> bool:
     from gevent.timeout import Timeout
 
     hub = get_hub()
-    # gevent's select and poll create many objects for a socket that is ready soon.
+    # Use a watcher directly, because gevent's select and poll create many objects.
     watcher = hub.loop.io(descriptor, _READ)
     is_readable = False
     try:
-        # With false as its exception, the timeout ends the block without an error.
+        # The argument False makes the timeout end the block without an error.
         with Timeout(seconds, False):
             hub.wait(watcher)
             is_readable = True
@@ -118,7 +118,8 @@ def wait_until_readable(descriptor: int, seconds: float) -> bool:
 
 
 def native_lock() -> threading.Lock:
-    """Return a lock between native threads; hold it briefly: it stops gevent's hub."""
+    """Return a lock for native threads; hold it briefly, as waiting for it blocks gevent's
+    hub."""
     if is_patched():
         from gevent.monkey import get_original
 
@@ -128,7 +129,8 @@ def native_lock() -> threading.Lock:
 
 
 def in_thread(function: Callable[[], T]) -> T:
-    """Return a function's result; under gevent from a thread, so that its hub continues."""
+    """Call a function and return its result; under gevent in a native thread, so that the hub
+    continues."""
     if not is_patched():
         return function()
     from gevent.hub import get_hub
@@ -139,11 +141,11 @@ def in_thread(function: Callable[[], T]) -> T:
 
 @dataclass(frozen=True, slots=True)
 class Pending(Generic[T]):
-    """Work that has begun or is queued."""
+    """Result of work that has begun or is queued."""
 
     result: Callable[[], T]
-    """Function that waits for the result and returns it, or raises the error of the work. Call
-    it once."""
+    """Function that waits for the result and returns it, or raises the error of the work; call
+    it only once."""
     is_done: Callable[[float], bool] = lambda seconds: True
     """Function that waits up to ``seconds`` and returns true as soon as :attr:`result` would
     not block."""
@@ -163,7 +165,7 @@ class _Runner(Protocol):
 
 
 class _Job(Generic[T]):
-    """A job and its result or error; gevent's threads would print an error that the job
+    """A job that stores its result or error; gevent's threads would print an error that it
     raises."""
 
     def __init__(self, function: Callable[[], T]) -> None:
@@ -184,15 +186,15 @@ class _Job(Generic[T]):
             try:
                 raise self._error
             finally:
-                # The error's traceback references this frame, which references the error.
+                # Break the reference cycle: the error's traceback references this frame.
                 self._error = None
         return self._values[0]
 
 
 class NativeThread:
-    """One native thread that runs submitted functions in order.
+    """A native thread that runs submitted functions in order.
 
-    The caller waits for its result; under gevent only its greenlet waits.
+    The caller waits for the result; under gevent, only its greenlet waits.
     """
 
     def __init__(self, name: str) -> None:
@@ -205,13 +207,13 @@ class NativeThread:
         return self.begin(job).result()
 
     def begin(self, job: Callable[[], T]) -> Pending[T]:
-        """Queue a job."""
+        """Queue a job; return its pending result."""
         queued = _Job(job)
         with self._lock:
             if self._runner is None:
                 self._runner = _GeventRunner() if is_patched() else _ThreadRunner(self._name)
-            # Under the lock, before another thread can stop the runner: a job queued later
-            # would never run.
+            # Queue the job under the lock: after another thread has stopped the runner, the
+            # job would never run.
             done = self._runner.spawn(queued.work)
 
         def result() -> T:
@@ -232,15 +234,16 @@ class NativeThread:
             runner.stop()
 
 
-# Pools of the main thread's hub; only its greenlets may use them.
+# Unused thread pools of the main thread's hub; only its greenlets may use them.
 _idle_pools: list[ThreadPool] = []
 
 
 class _GeventRunner:
-    """A thread pool of gevent with one thread; pools of the main thread's hub are reused.
+    """A gevent thread pool with one thread; pools of the main thread's hub are reused, not
+    ended.
 
-    gevent reports a thread as ended while it still shuts down, and an interpreter that exits at
-    that moment may crash or hang.
+    Ending one is risky: gevent reports a thread as ended while it still shuts down, and an
+    interpreter that exits at that moment may crash or hang.
     """
 
     def __init__(self) -> None:
@@ -249,7 +252,7 @@ class _GeventRunner:
 
         hub = get_hub()
         for pool in tuple(_idle_pools):
-            # A forked process does not have the thread.
+            # Skip pools from before a fork, whose thread this process does not have.
             if pool.hub is hub and pool.pid == os.getpid() and not len(pool):
                 _idle_pools.remove(pool)
                 self._pool = pool
@@ -272,8 +275,8 @@ class _GeventRunner:
 class _ThreadRunner:
     """A daemon thread with a queue.
 
-    ThreadPoolExecutor refuses work at interpreter exit, when a producer still has to release
-    its lease.
+    Unlike ThreadPoolExecutor, it accepts work at interpreter exit, when a producer has to
+    release its lease.
     """
 
     def __init__(self, name: str) -> None:
@@ -294,5 +297,6 @@ class _ThreadRunner:
             job, done = item
             job()
             done.set()
-            # An idle thread must not reference the last result.
+            # Delete the references, so that an idle thread does not keep the last result
+            # alive.
             del item, job, done

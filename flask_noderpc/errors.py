@@ -74,7 +74,8 @@ def short_repr(value: object) -> str:
 class NodeRPCError(Exception):
     """Root of every error that this package raises on purpose.
 
-    ``text`` is a real node's message; ``hint`` says how to fix the problem.
+    ``text`` is the message, as a real node would word it; ``hint`` says how to fix the
+    problem.
     """
 
     def __init__(self, text: str = "", hint: str = "") -> None:
@@ -88,15 +89,15 @@ class ConfigurationError(NodeRPCError):
 
 
 class InvalidSetting(ConfigurationError):
-    """A setting has a value that is wrong with any store, home and machine."""
+    """The value of a setting is wrong with any store, home and machine."""
 
 
 class BackendError(NodeRPCError):
-    """Root of the errors of a backend; the text reaches the caller."""
+    """Root of the errors of a backend; the caller gets the text."""
 
 
 class DecodeError(BackendError):
-    """JSON of another node does not fit its schema; ``path`` names the member."""
+    """JSON of another node does not match its schema; ``path`` names the member."""
 
     def __init__(self, reason: str, path: tuple[str, ...] = ()) -> None:
         self.reason, self.path = reason, path
@@ -108,11 +109,11 @@ class NotFound(BackendError):
 
 
 class HeightNotAvailable(NotFound):
-    """No block at this height: below the lowest stored or above the latest."""
+    """No block has this height: it is below the lowest stored one or above the latest."""
 
     def __init__(self, height: int, lowest: int, latest: int) -> None:
         self.height, self.lowest, self.latest = height, lowest, latest
-        # CometBFT: light clients match both sentences with regular expressions.
+        # Keep CometBFT's texts: light clients match both with regular expressions.
         if height > latest:
             text = (
                 f"height {height} must be less than or equal to"
@@ -140,7 +141,7 @@ class TxNotFound(NotFound):
 
 
 class ResultNotFound(NotFound):
-    """The store has no such record at this height."""
+    """The store has no results, validators or parameters of this height."""
 
 
 class GenesisNotAvailable(NotFound):
@@ -149,7 +150,7 @@ class GenesisNotAvailable(NotFound):
     def __init__(self) -> None:
         super().__init__(
             "the genesis document is not available",
-            "this chain was begun at a later height; ChainStore.set_genesis adds the document",
+            "this chain began at a trusted block; add the document with ChainStore.set_genesis",
         )
 
 
@@ -157,7 +158,7 @@ class FilterNotFound(NotFound):
     """No filter has this ID, or it expired because it was not polled."""
 
     def __init__(self) -> None:
-        # geth: eth/filters/api.go.
+        # The text is geth's: eth/filters/api.go.
         super().__init__("filter not found")
 
 
@@ -191,7 +192,7 @@ class HostRefused(Forbidden):
     """The request names a host that is not served."""
 
     def __init__(self) -> None:
-        super().__init__("invalid host specified", "NODERPC_ALLOWED_HOSTS lists those served")
+        super().__init__("invalid host specified", "add the host to NODERPC_ALLOWED_HOSTS")
 
 
 class NotAuthorized(Forbidden):
@@ -209,13 +210,12 @@ class NotAuthorized(Forbidden):
 
 
 class SigningRefused(Forbidden):
-    """The caller is not on this machine; the node's keys sign only for callers on this
-    machine."""
+    """The caller is not on this machine, and the node's keys only sign for local callers."""
 
     def __init__(self) -> None:
         super().__init__(
             "only callers on this machine may sign here",
-            "connect from it, to localhost or a loopback address and not through a proxy",
+            "connect from this machine to localhost, and not through a proxy",
         )
 
 
@@ -224,10 +224,10 @@ class KeyProtected(Refused):
 
     def __init__(self, action: str) -> None:
         super().__init__(
-            f"{action} would sign a height again, and a validator key of this home is not a"
-            " development key",
-            "a home that NODERPC_DEV (noderpc start --dev) makes has a development key: use a"
-            " new home",
+            f"{action} would sign a height twice, for which a development key is needed; a"
+            " validator key of this home is not one",
+            "use a new home that NODERPC_DEV (noderpc start --dev) creates, with a development"
+            " key",
         )
 
 
@@ -239,7 +239,7 @@ class NonceTaken(TxRejected):
     """The mempool holds another transaction of the sender with this nonce."""
 
     def __init__(self) -> None:
-        super().__init__("another transaction with this nonce waits")
+        super().__init__("another transaction with this nonce is pending")
 
 
 class TxInCache(TxRejected):
@@ -256,7 +256,7 @@ class TxTooLarge(TxRejected):
         self.size, self.limit = size, limit
         super().__init__(
             f"Tx too large. Max size is {limit}, but got {size}",
-            "NODERPC_MAX_TX_BYTES raises it",
+            "raise NODERPC_MAX_TX_BYTES",
         )
 
 
@@ -288,7 +288,7 @@ class MempoolFull(BackendError):
         super().__init__(
             f"mempool is full: number of txs {txs} (max: {max_txs}),"
             f" total txs bytes {size} (max: {max_bytes})",
-            "NODERPC_MEMPOOL_SIZE raises the number of transactions",
+            "to allow more transactions, raise NODERPC_MEMPOOL_SIZE",
         )
 
 
@@ -297,7 +297,9 @@ class EvidencePoolFull(BackendError):
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        super().__init__(f"{limit} pieces of evidence wait for a block already")
+        super().__init__(
+            f"evidence pool is full: {limit} pieces are pending; try again after some blocks"
+        )
 
 
 class WaitTimedOut(BackendError):
@@ -309,14 +311,14 @@ class Busy(BackendError):
 
 
 class SearchTooCostly(BackendError):
-    """The search exceeds its limits; an incomplete result is never returned."""
+    """The search exceeds its limits; it returns no incomplete result."""
 
     @classmethod
     def by_rows(cls, rows: int) -> SearchTooCostly:
         """Return the error of a search that reads too many rows."""
         return cls(
-            f"the search looks at more than {rows} rows: narrow it by height or by an equality"
-            " (NODERPC_SEARCH_TIMEOUT raises this)"
+            f"the search has to read more than {rows} rows: narrow it by height or by an"
+            " equality, or raise NODERPC_SEARCH_TIMEOUT"
         )
 
     @classmethod
@@ -324,20 +326,20 @@ class SearchTooCostly(BackendError):
         """Return the error of a search that took too long, including its time in the queue."""
         return cls(
             f"the search was not done within {seconds:g} s: narrow it by height, by cursor or"
-            " by an equality (NODERPC_SEARCH_TIMEOUT raises this)"
+            " by an equality, or raise NODERPC_SEARCH_TIMEOUT"
         )
 
     @classmethod
     def by_size(cls, size: int) -> SearchTooCostly:
         """Return the error of a search whose results exceed one response."""
         return cls(
-            f"the page is larger than {size} bytes: ask for a smaller per_page"
-            " (NODERPC_MAX_RESPONSE_BYTES raises this)"
+            f"the page is larger than {size} bytes: pass a smaller per_page, or raise"
+            " NODERPC_MAX_RESPONSE_BYTES"
         )
 
 
 class SearchIncomplete(BackendError):
-    """The index lacks heights of the search, and no upstream node that has them responds."""
+    """The index lacks heights of the search, and no upstream node could search them."""
 
 
 class InvalidBlock(BackendError):
@@ -345,7 +347,7 @@ class InvalidBlock(BackendError):
 
 
 class ExecutionFailed(BackendError):
-    """The execution of the code was aborted, through no fault of the code."""
+    """The execution of the code was aborted, not because of an error in the code."""
 
 
 class ExecutorsBusy(ExecutionFailed):
@@ -353,7 +355,8 @@ class ExecutorsBusy(ExecutionFailed):
 
     def __init__(self, count: int) -> None:
         super().__init__(
-            "too many calls are being executed", f"NODERPC_EVM_EXECUTORS is {count}"
+            "too many calls are being executed",
+            f"try again later, or raise NODERPC_EVM_EXECUTORS, which is {count}",
         )
 
 
@@ -361,22 +364,24 @@ class ExecutionTimedOut(ExecutionFailed):
     """The code exceeded its timeout; its process was killed."""
 
     def __init__(self) -> None:
-        super().__init__("execution aborted", "NODERPC_EVM_TIMEOUT gives it more seconds")
+        super().__init__(
+            "execution aborted", "to allow more seconds, raise NODERPC_EVM_TIMEOUT"
+        )
 
 
 class TraceStopped(ExecutionFailed):
-    """A trace takes too long or is too large."""
+    """The trace takes too long or is too large."""
 
 
 class ExecutorDied(ExecutionFailed):
     """The process that ran the code was killed, or ran out of memory."""
 
     def __init__(self) -> None:
-        super().__init__("the process that executed the call has ended")
+        super().__init__("the process that executed the call has ended; try again")
 
 
 class BlockNotExecuted(BackendError):
-    """A proposed block was not completely executed; the next proposal has fewer
+    """A proposed block could not be executed completely; the next proposal has fewer
     transactions."""
 
     def __init__(self, height: int, txs: int, reason: str) -> None:
@@ -393,7 +398,8 @@ class ChainHalted(BackendError):
 
 
 class NotReady(BackendError):
-    """Blocks are due but are not produced."""
+    """The node can't respond properly now, for example because blocks are due but are not
+    produced."""
 
 
 class UpstreamError(BackendError):
@@ -405,9 +411,9 @@ class UpstreamError(BackendError):
 
 
 class UpstreamUnavailable(UpstreamError):
-    """The upstream gave no usable response; another upstream may, or the same one later.
+    """The upstream sent no usable response; another upstream may, or the same one later.
 
-    ``retry_after`` is the number of seconds that it asked to wait, if any.
+    ``retry_after`` is the number of seconds to wait that the upstream asked for, or ``None``.
     """
 
     def __init__(self, name: str, reason: str, retry_after: float | None = None) -> None:
@@ -440,7 +446,7 @@ class UpstreamMismatch(UpstreamError):
 
 
 FULL = "the disk or the page limit is full, nothing was written"
-"""Prefix of the error with which a full store refuses a write."""
+"""Beginning of the error of a write that fails because the disk is full."""
 
 
 class StoreError(BackendError):
@@ -456,7 +462,8 @@ class StoreUnavailable(StoreError):
 
 
 class RPCError(NodeRPCError):
-    """A JSON-RPC error object; ``data`` is the text, omitted if empty."""
+    """A JSON-RPC error object; its ``data`` is the text with the hint, and is omitted if
+    empty."""
 
     code = -32603
     message = "Internal error"
@@ -499,7 +506,7 @@ class BatchTooLarge(InvalidRequest):
     def __init__(self, limit: int) -> None:
         super().__init__(
             f"batch request exceeds maximum ({limit}) allowed number of requests",
-            "NODERPC_MAX_BATCH raises it",
+            "send smaller batches, or raise NODERPC_MAX_BATCH",
         )
 
 
@@ -509,8 +516,8 @@ class BodyTooLarge(InvalidRequest):
     def __init__(self, limit: int) -> None:
         super().__init__(
             "error reading request body: http: request body too large",
-            f"it has more than {limit} bytes; NODERPC_MAX_BODY_BYTES raises it,"
-            " MAX_CONTENT_LENGTH of the app lowers it",
+            f"expected at most {limit} bytes; raise NODERPC_MAX_BODY_BYTES, and the app's"
+            " MAX_CONTENT_LENGTH if it is lower",
         )
 
 
@@ -554,6 +561,6 @@ class AnswerTooLarge(InternalError):
 
     def __init__(self) -> None:
         super().__init__(
-            "the answer to the batch is too large",
-            "NODERPC_MAX_RESPONSE_BYTES raises it",
+            "the responses to the batch are too large",
+            "send fewer calls in a batch, or raise NODERPC_MAX_RESPONSE_BYTES",
         )

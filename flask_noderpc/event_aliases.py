@@ -1,6 +1,6 @@
-"""Aliases of event types, and values that are compared case-insensitively, for queries.
+"""Aliases of event types, and case-insensitive comparison of event values, for queries.
 
-Features declare them: Ethermint's events have two names, and Ethereum's addresses may be in
+Features declare both: Ethermint's events have two names, and Ethereum's addresses may be in
 upper or lower case.
 """
 
@@ -15,15 +15,15 @@ from .feature import EventAliases, features
 
 
 def with_aliases(events: Sequence[Event]) -> Sequence[Event]:
-    """Return the events of a transaction as queries find them."""
+    """Return the events of a transaction, and copies under their aliases."""
     for aliases in {id(each): each for each in _of(events)}.values():
         events = aliases.with_aliases(events)
     return events
 
 
 def searchable(events: Sequence[Event]) -> Sequence[Event]:
-    """Return the events of a transaction as they are indexed: with aliases, and values in the
-    form in which they are compared."""
+    """Return the events of a transaction to index: with aliases, and with values that ignore
+    case in lower case."""
     if not any(_of(events)):
         return events
     return tuple(map(_comparable, with_aliases(events)))
@@ -35,7 +35,7 @@ def has_aliases(key: str) -> bool:
 
 
 def comparable(key: str, value: str) -> str:
-    """Return a key's value in the form in which it is compared."""
+    """Return the value of a key to compare: in lower case if comparisons ignore case."""
     aliases = _of_key(key)
     return value.lower() if aliases is not None and aliases.ignores_case(value) else value
 

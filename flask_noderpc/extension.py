@@ -1,7 +1,7 @@
-"""The Flask extension: mounts of the node RPC on an app.
+"""The Flask extension, which mounts the node RPC on an app.
 
-Registering a mount opens nothing: the store, the lease and the producer start at the first
-request of a process.
+Registering a mount opens nothing: the first request of a process opens the store, acquires the
+lease and starts the producer.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ from .wire.dialects import dialect_named
 class NodeRPC:
     """Serves a node's RPC from a Flask app.
 
-    ``backend`` handles the calls; without one the app gets an embedded chain in its
-    instance folder. ``routes`` are your own routes, in addition to the node's. ``authorize`` is
-    called with Flask's request and the method of every call, and returns ``True`` or
-    :class:`~flask_noderpc.Denied`. ``dialect`` is a name or your own dialect. Further
-    keywords are settings of this mount only, such as ``max_batch``.
+    ``backend`` handles the calls; by default, it is an embedded chain in the app's instance
+    folder. ``routes`` are your own routes, in addition to the node's. ``authorize`` is called
+    with Flask's request and the name of the method for every call, and returns ``True`` or
+    :class:`~flask_noderpc.Denied`. ``dialect`` is the name of a dialect or your own dialect.
+    Further keywords are settings of this mount only, such as ``max_batch``.
 
     ``settings`` are the settings of features, as instances of the classes that declare them:
-    ``EthereumSettings(json_rpc_enable=True)``. ``rows`` has routes for the APIs of features,
-    such as ``{"evm_routes": [...]}`` in addition to the methods of Ethereum's JSON-RPC. Both
-    may also be given as keywords, which type checkers do not know.
+    ``EthereumSettings(json_rpc_enable=True)``. ``rows`` are further routes for APIs of
+    features, such as ``{"evm_routes": [...]}`` for Ethereum's JSON-RPC. Both may also be
+    passed as keywords, which type checkers don't check.
     """
 
     def __init__(  # noqa: PLR0913  # keywords, each with a default
@@ -80,15 +80,16 @@ class NodeRPC:
             self.init_app(app)
 
     def init_app(self, app: Flask) -> None:
-        """Mount on an app; raise :exc:`~flask_noderpc.errors.ConfigurationError`."""
-        # A blueprint of the app may register this one.
+        """Mount the node RPC on an app; raise
+        :exc:`~flask_noderpc.errors.ConfigurationError`."""
+        # Accept a blueprint, too, on which the mount's blueprint is then nested.
         if not isinstance(app, Flask | Blueprint):
             raise _unfit("app", app, "expected a Flask app")
         app.register_blueprint(self.blueprint())
 
     def blueprint(self) -> Blueprint:
-        """Return a blueprint that mounts the node where it is registered: under its
-        ``url_prefix``, unless another is given at registration."""
+        """Return a blueprint that mounts the node RPC where it is registered; a ``url_prefix``
+        at the registration replaces its own."""
         blueprint = Blueprint(
             self._name,
             __name__,
@@ -124,13 +125,13 @@ class NodeRPC:
         mounts(app)[name] = mount
         state.url_prefix = url_prefix or None
         _add_rules(state, mount)
-        # Each hook slows down every request.
+        # Add hooks only if they are needed, because each one slows down every request.
         views = mount.views
         if views.policy.refuses_hosts:
             app.before_request_funcs.setdefault(name, []).append(views.refuse_host)
         if views.policy.adds_headers:
             app.after_request_funcs.setdefault(name, []).append(views.add_headers_to)
-            # CometBFT: its own 404 responses have these headers, too.
+            # Add the headers to 404 responses as well, as CometBFT does.
             app.after_request_funcs.setdefault(None, []).append(
                 views.adder_to_unmatched(url_prefix)
             )
@@ -141,8 +142,8 @@ class NodeRPC:
 def _row_tables(
     rows: Mapping[str, Iterable[Route[Any]]], keywords: dict[str, Any]
 ) -> dict[str, RouteTable]:
-    """Return the routes for APIs of features by their names, and remove them from the
-    keywords."""
+    """Return the routes for APIs of features by the names of their keywords; remove these from
+    ``keywords``."""
     if not rows and not keywords:
         return {}
     known = {api.rows for api in apis() if api.rows}
@@ -161,14 +162,15 @@ def _read(app: Flask, given: dict[str, Any], *, has_backend: bool) -> tuple[Sett
         if not has_backend and not is_named and (source := _source(app, settings)):
             settings = replace(settings, dialect=source.dialect())
         return settings, dialect_named(settings.dialect)
-    # An error in it is raised here, not at the first response or event.
+    # Compile the dialect now, so that its errors are not raised at the first response or
+    # event.
     dialect.compile()
     settings = read_settings(app.config, {**given, "dialect": None})
     return replace(settings, dialect=dialect.name), dialect
 
 
 def _add_rules(state: BlueprintSetupState, mount: Mount) -> None:
-    # Browsers send OPTIONS for CORS, also to the app's routes that have no such rule.
+    # Add rules for OPTIONS if CORS is enabled, as browsers send it before other requests.
     asked, answers = (["OPTIONS"], True) if mount.settings.cors_origins else ([], None)
     refuse_taken_names(
         (*(path.endpoint for path in mount.paths), *(name for _, name, _ in mount.websockets))
@@ -207,30 +209,30 @@ _BLUEPRINT_OPTIONS = {
 
 
 def mounts(app: Flask) -> dict[str, Mount]:
-    """Return the mounts of an app by the names of their blueprints."""
+    """Return the mounts of an app, by the names of their blueprints."""
     found: dict[str, Mount] = app.extensions.setdefault("noderpc", {})
     return found
 
 
 def hang_up(app: Flask) -> None:
-    """Close the websockets of all mounts and end waiting calls, before a server stops.
+    """Close the websockets of all mounts, and end waiting calls, before a server stops.
 
-    This can't be undone: later websocket connections are refused with 503.
+    This can't be undone: further websocket connections are refused with status 503.
     """
     for mount in mounts(app).values():
         mount.hang_up()
 
 
 def get_backend(name: str = "noderpc") -> ChainBackend:
-    """Return the backend of a mount of the current app, started; for the app's own views."""
+    """Start and return the backend of a mount of the current app, for the app's own views."""
     mount = mount_named(name)
     mount.start()
     return mount.backend
 
 
 def may_write(name: str = "noderpc") -> bool:
-    """Return true if the sender of the current request may change state, by the origins that a
-    mount of the current app allows; for the app's own views that change state."""
+    """Return true if the origin of the current request may change state, by the settings of a
+    mount of the current app; for the app's own views that change state."""
     return mount_named(name).views.permissions().may_write
 
 
@@ -240,12 +242,12 @@ def mount_named(name: str) -> Mount:
     mount = mounts(current_app).get(name)
     if mount is None:
         known = ", ".join(map(repr, mounts(current_app))) or "none"
-        raise ConfigurationError(f"no node RPC is mounted as {name!r}; mounted are: {known}")
+        raise ConfigurationError(f"name: expected a mount of this app ({known}), got {name!r}")
     return mount
 
 
 def _unfit(argument: str, value: object, needed: str) -> ConfigurationError:
-    return ConfigurationError(f"{argument} is {short_repr(value)}: {needed}")
+    return ConfigurationError(f"{argument}: {needed}, got {short_repr(value)}")
 
 
 def _checked(backend: object) -> ChainBackend:
@@ -264,8 +266,8 @@ def _checked_prefix(prefix: object) -> str | None:
 
 
 def _cache_memory(app: Flask, limit: int) -> CacheMemory:
-    """Return the cache memory that all mounts of an app share, with the largest of their
-    settings."""
+    """Return the cache memory that all mounts of an app share; its limit is the largest of
+    their settings."""
     found = [mount.memory for mount in mounts(app).values()]
     memory = found[0] if found else CacheMemory(limit)
     memory.limit = max(memory.limit, limit)
@@ -273,7 +275,8 @@ def _cache_memory(app: Flask, limit: int) -> CacheMemory:
 
 
 def _own_chain(app: Flask, settings: Settings, memory: CacheMemory) -> ChainBackend:
-    """Return the backend of a mount without a given one, by its settings."""
+    """Return the backend that the settings select: a chain source of a feature, or an embedded
+    chain."""
     if source := _source(app, settings):
         return source.backend()
     return _embedded(app, settings, memory)
@@ -299,8 +302,8 @@ def _embedded(app: Flask, settings: Settings, memory: CacheMemory) -> EmbeddedCh
             ]
             if different:
                 raise ConfigurationError(
-                    f"the mount {name!r} has the chain in {path} with another {different[0]}:"
-                    " give this one another NODERPC_DATABASE, or the same settings"
+                    f"{different[0]}: expected the value of the mount {name!r}, which has the"
+                    f" same chain in {path}; set the same value, or another NODERPC_DATABASE"
                 )
             return mount.backend
     return chain_from_settings(settings, folder, memory)

@@ -1,4 +1,5 @@
-"""Limits that clients share: if one is reached, the client with the most entries loses one."""
+"""Limits that clients share fairly: at the limit, the client with the most entries loses
+one."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ E = TypeVar("E", bound=Hashable)
 
 
 class LimitReached(Exception):
-    """The limit is reached; ``of_client`` is true for the limit of one client."""
+    """The limit is reached; ``of_client`` is true if it is the limit per client."""
 
     def __init__(self, count: int, *, of_client: bool = False) -> None:
         super().__init__(count)
@@ -18,11 +19,12 @@ class LimitReached(Exception):
 
 
 class FairLimit(Generic[E]):
-    """Entries of clients: at most ``limit``, and ``per_client`` of each client if given.
+    """Entries of clients: at most ``limit`` in total, and at most ``per_client`` of each
+    client.
 
-    A client that would exceed the limit evicts an entry of the client with the most entries, if
-    that client has more than the new one would. Clients without a name count as many different
-    clients, and have no limit each. It has no lock; callers must hold one.
+    At the limit, a new entry evicts an entry of the client with the most entries, if that
+    client has more than the new entry's client would have. Entries without a client name come
+    from many clients, so no limit per client applies to them. Callers must hold a lock.
     """
 
     def __init__(
@@ -69,7 +71,7 @@ class FairLimit(Generic[E]):
                 del self._owned[client]
 
     def touch(self, entry: E) -> None:
-        """Make an entry the newest."""
+        """Make an entry the newest one of its client."""
         self._owners[entry] = self._owners.pop(entry)
 
     def _next_of(self, owner: str) -> E:
@@ -78,8 +80,8 @@ class FairLimit(Generic[E]):
 
 
 def largest_owner(owned: Mapping[str, int], newcomer: str) -> str | None:
-    """Return the owner with the most entries; ``None`` if the newcomer would have the same
-    number."""
+    """Return the owner with the most entries; ``None`` if the newcomer would have as many or
+    more."""
     owner = max(owned, key=lambda name: owned[name], default=None)
     if owner is None or owned.get(newcomer, 0) + 1 >= owned[owner]:
         return None

@@ -1,9 +1,10 @@
-"""Features, and the parts that they add to the core.
+"""Features: optional parts that add settings, APIs, applications, stores and commands to the
+core.
 
-A feature is a folder of this package with a ``feature.py``, whose ``FEATURE`` declares what the
-feature adds; other distributions name theirs by an entry point of the group
-``flask_noderpc.features``. The core imports no feature; it calls :func:`features`. A
-``feature.py`` contains only declarations, with names of modules that are imported at their
+A feature is a folder of this package with a ``feature.py``, whose ``FEATURE`` declares what
+the feature adds; other distributions declare theirs by entry points of the group
+``flask_noderpc.features``. The core imports no feature, but calls :func:`features`. A
+``feature.py`` contains only declarations; the modules that it names are imported at their
 first use.
 """
 
@@ -28,9 +29,9 @@ if TYPE_CHECKING:
 class EventAliases:
     """Aliases of event types, and how the values of their keys are compared.
 
-    Blocks that were stored without the feature are found only by the original names of their
-    events. Their index has other entries than with the feature, so ``noderpc verify`` refuses
-    it.
+    Blocks that were stored without the feature are only found by the original names of their
+    events. ``noderpc verify`` then reports their index as wrong, as it expects entries with
+    the aliases.
     """
 
     types: frozenset[str]
@@ -50,12 +51,12 @@ class HitIndex:
     """
 
     event_types: frozenset[str]
-    """Transactions without an event of these types have no hits, and are skipped."""
+    """Types of events that may have hits; transactions without such an event are skipped."""
     hits: str
-    """Function that gets such transactions of a block, each with its result. It yields pairs: a
-    key, which is a hash of a value as a signed integer of at most 64 bits, and the number of
-    its position in the block, such as the index of a log. Numbers above 2**20 - 1 count as that
-    number. An error that it raises stops the block."""
+    """Function that is called with such transactions of a block, each with its result. It
+    yields pairs: a key, which is a hash of a value as a signed integer of at most 64 bits, and
+    a number in the block, such as the index of a log. Numbers above 2**20 - 1 are stored as
+    that number. If the function raises an error, the block is not stored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,14 +66,14 @@ class Surface:
     name: str
     title: str
     address: str
-    """Setting with its addresses."""
+    """Name of the setting with its addresses."""
     tls: tuple[str, str] = ("tls_cert_file", "tls_key_file")
-    """Settings with its certificate and key."""
+    """Names of the settings with its certificate and key."""
     endpoint: str
-    """Endpoint that is served at the root of these addresses."""
+    """Flask endpoint that is served at the root of these addresses."""
     scheme: str = "http"
     is_rpc: bool = False
-    """True if the path accepts only bodies of JSON-RPC."""
+    """True if the endpoint only accepts JSON-RPC bodies."""
     middleware: str = "flask_noderpc.server.app:PrefixMiddleware"
     """Class of a WSGI application, created from the mount's application and the path of the
     endpoint."""
@@ -83,27 +84,28 @@ class Api:
     """An API that mounts serve in addition to the node's RPC."""
 
     setting: str
-    """Setting that enables it."""
+    """Name of the setting that enables the API."""
     layer: str
     """Function that returns its :class:`~flask_noderpc.web.layers.Layer`."""
     prefixes: tuple[str, ...] = ()
-    """Prefixes of the names of its methods: the settings of allowed and denied methods may name
-    them, also in a mount that does not serve the API."""
+    """Prefixes of its methods' names, which NODERPC_ALLOW_METHODS and NODERPC_DENY_METHODS may
+    contain even in a mount that does not serve the API."""
     rows: str = ""
-    """Keyword argument of ``NodeRPC`` that accepts further methods for this API; empty if none
-    are accepted."""
+    """Keyword argument of ``NodeRPC`` for further methods of this API; empty if the API can't
+    have further methods."""
     check: str = ""
-    """Function that checks the settings of the API if it is not enabled."""
+    """Function that checks the API's settings if the API is not enabled."""
     drives_chain: bool = False
-    """True if it has methods that control a development chain: the node RPC's own methods for
-    that are then omitted."""
+    """True if the API has methods that control a development chain; the node RPC then omits
+    its own such methods."""
     about: str = ""
-    """Function that returns what ``noderpc start`` prints about an embedded chain for this API,
-    given the settings."""
+    """Function that is called with the settings, and returns text about an embedded chain that
+    ``noderpc start`` prints."""
     clients: str = ""
-    """Function that yields lines of ``noderpc start`` for users of clients, each a title and a
-    text. Its arguments are the settings, the URL of the first surface (empty without one), and
-    a function that returns how a setting is given, such as ``--dev`` for ``dev``."""
+    """Function that yields lines about clients for the output of ``noderpc start``, each as
+    title and text. Its arguments are the settings, the URL of the first surface (or an empty
+    string), and a function that returns the flag of a setting, such as ``--dev`` for
+    ``dev``."""
     surfaces: tuple[Surface, ...] = ()
 
 
@@ -111,7 +113,7 @@ class Api:
 class UrlStore:
     """A store of chains, chosen by the scheme of a URL.
 
-    Its parts are named as ``package.module:name``, and imported at first use.
+    Its classes and functions are named as ``package.module:name``, and imported at first use.
     """
 
     location: str
@@ -124,7 +126,7 @@ class UrlStore:
     """Function that returns the identity of the chain at a location without opening it, or
     ``None``."""
     replica_setting: str = ""
-    """Setting with a replica of the store; empty if replicas are not supported."""
+    """Name of the setting with the URL of a replica; empty if replicas are not supported."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,21 +137,22 @@ class ApplicationKind:
     """
 
     make: str
-    """Function that returns a factory, which creates the application from its committed state.
-    The arguments of the function are the settings, the store's path, and the memory limit that
-    the caches of a process share."""
+    """Function that returns another function, which creates the application from its committed
+    state. Its arguments are the settings, the store's path, and the memory limit that the
+    caches of a process share."""
     dev_accounts: str = ""
-    """Subclass of :class:`~flask_noderpc.chain.source.DevAccounts`: the funded accounts of
-    NODERPC_DEV. Without one, NODERPC_DEV is refused."""
+    """Subclass of :class:`~flask_noderpc.chain.source.DevAccounts` with the funded accounts of
+    NODERPC_DEV, which is refused if this is empty."""
     state_key: bytes = b""
-    """A key in the committed state of this application's chains, and of no other
-    application's."""
+    """A key that only this application's chains have in their committed state."""
     blocks_needed: int = 1
-    """Number of latest blocks that such a chain needs: ``noderpc prune`` retains them."""
+    """Number of latest blocks that the application needs, and that ``noderpc prune``
+    retains."""
     genesis_members: frozenset[str] = frozenset()
-    """Members of ``app_state`` by which ``noderpc genesis check`` recognizes its documents."""
+    """Members of ``app_state`` by which ``noderpc genesis check`` recognizes this
+    application's documents."""
     makes_first_block: bool = False
-    """True to produce a first block at once, because clients can't use a chain without
+    """True to produce the first block at once, because clients can't use a chain without
     blocks."""
     defaults: Mapping[str, Any] = field(default_factory=dict)
     """Defaults of settings of ``noderpc start`` with this application."""
@@ -167,10 +170,11 @@ class PageSet:
     """
 
     blueprint: str
-    """The blueprint, named as ``package.module:name`` and created with ``__name__``, by which
-    ``flask noderpc start`` finds it in an app. The endpoint of its first page is ``overview``.
-    If it stores its name and the mount that it shows in ``app.extensions["noderpc_explorers"]``
-    when it is registered, the index page links to it."""
+    """The blueprint, named as ``package.module:name``. It must be created with ``__name__``,
+    by which ``flask noderpc start`` finds it in an app, and its first page must have the
+    endpoint ``overview``. If the blueprint stores its name and the mount that it shows in
+    ``app.extensions["noderpc_explorers"]`` when it is registered, the index page links to
+    it."""
     path: str
     """Path of its first page under ``noderpc start``."""
     help: str
@@ -181,7 +185,7 @@ def load(name: str) -> Any:
     """Return the object that a feature names as ``package.module:name``.
 
     Raise :exc:`~flask_noderpc.errors.ConfigurationError` if the module has no such name, and
-    :exc:`ModuleNotFoundError` without the module or a package that it imports.
+    :exc:`ModuleNotFoundError` if the module or a package that it imports is missing.
     """
     module, _, member = name.partition(":")
     found = import_module(module)
@@ -189,8 +193,8 @@ def load(name: str) -> Any:
         return getattr(found, member)
     except AttributeError:
         raise ConfigurationError(
-            f"a feature names {name!r}, and {module} has no {member!r}: name something that is"
-            " there, as package.module:name"
+            f"a feature: expected the name of an object as package.module:name, got {name!r},"
+            f" and {module} has no {member!r}; fix the feature"
         ) from None
 
 
@@ -233,8 +237,8 @@ class Feature:
     which such a setting has a value, serves the chain of that source instead of an embedded
     chain."""
     commands: tuple[str, ...] = ()
-    """Modules that add commands to ``flask_noderpc.cli.node.main`` (``noderpc …``) or
-    ``flask_noderpc.cli.app.cli`` (``flask noderpc …``) when they are imported."""
+    """Modules that, when they are imported, add commands to ``flask_noderpc.cli.node.main``
+    (``noderpc …``) or ``flask_noderpc.cli.app.cli`` (``flask noderpc …``)."""
 
 
 GROUP = "flask_noderpc.features"
@@ -246,13 +250,13 @@ def features() -> tuple[Feature, ...]:
     """Return the features of this package, followed by those of other distributions, each
     sorted by name.
 
-    Raise :exc:`~flask_noderpc.errors.ConfigurationError` if one can't be loaded, or two parts
-    have the same name.
+    Raise :exc:`~flask_noderpc.errors.ConfigurationError` if a feature can't be loaded, or if
+    two features declare the same name.
     """
     package = Path(__file__).parent
     names = sorted(each.parent.name for each in package.glob("*/feature.py"))
     own = tuple(import_module(f".{name}.feature", __package__).FEATURE for name in names)
-    # Imported here, as importlib.metadata takes longer to import than all of these files.
+    # Import this late, as importlib.metadata takes longer to import than all feature.py files.
     from importlib.metadata import entry_points
 
     found = own + tuple(_loaded(each) for each in sorted(entry_points(group=GROUP)))
@@ -261,7 +265,7 @@ def features() -> tuple[Feature, ...]:
 
 
 def replica_settings() -> list[str]:
-    """Return the settings that name replicas of stores."""
+    """Return the names of settings for replicas of stores."""
     stores = (store for each in features() for store in each.stores.values())
     return sorted({store.replica_setting for store in stores} - {""})
 
@@ -272,17 +276,17 @@ _NAMED = {
     "hit_indexes": "index",
     "stores": "store",
 }
-"""Kinds of parts whose names must be unique, by their fields of :class:`Feature`."""
+"""Fields of :class:`Feature` whose keys must be unique among features, and what they name."""
 
 _OF_CORE = (
     ("application", "kvstore"),
     ("application", "merkle"),
-    # The indexes of events have tables with these names.
+    # The event indexes have tables with these names.
     ("index", "tx"),
     ("index", "block"),
 )
 
-# Part of table names that are not quoted.
+# Index names are parts of table names, which are not quoted in SQL.
 _INDEX_NAME = re.compile("[a-z][a-z0-9_]{0,39}")
 
 
@@ -293,8 +297,8 @@ def _check_names(found: Iterable[Feature]) -> None:
         for what, name in [("feature", feature.name), *own]:
             if what == "index" and not _INDEX_NAME.fullmatch(name):
                 raise ConfigurationError(
-                    f"the feature {feature.name!r} has an index {name!r}: its name is small"
-                    " letters, digits and _, a letter first, at most 40"
+                    f"the feature {feature.name!r}: expected an index name of at most 40 small"
+                    f" letters, digits and _, beginning with a letter, got {name!r}; rename it"
                 )
             if (what, name) in owners:
                 raise ConfigurationError(
@@ -314,8 +318,8 @@ def _loaded(point: EntryPoint) -> Feature:
         ) from error
     if not isinstance(found, Feature):
         raise ConfigurationError(
-            f"{shown} is {short_repr(found)}: {point.value} has to be a Feature of"
-            " flask_noderpc.feature"
+            f"{shown}: expected a Feature of flask_noderpc.feature at {point.value}, got"
+            f" {short_repr(found)}; fix or remove it"
         )
     return found
 
@@ -334,7 +338,7 @@ _CORE_KINDS = {
 
 @cache
 def application_kinds() -> Mapping[str, ApplicationKind]:
-    """Return the kinds of applications by their names."""
+    """Return the kinds of applications, by their names."""
     kinds = dict(_CORE_KINDS)
     for feature in features():
         kinds.update(feature.applications)
@@ -342,5 +346,5 @@ def application_kinds() -> Mapping[str, ApplicationKind]:
 
 
 def application_names() -> tuple[str, ...]:
-    """Return the names that NODERPC_APPLICATION takes."""
+    """Return the names that NODERPC_APPLICATION accepts."""
     return tuple(application_kinds())

@@ -1,4 +1,5 @@
-"""Strict JSON decoding and compact encoding with ``msgspec.json``, and bytes as text."""
+"""Strict JSON decoding and compact encoding with ``msgspec.json``, MessagePack, and decoding
+of text as in Go."""
 
 from __future__ import annotations
 
@@ -21,17 +22,18 @@ Document = bytes | bytearray
 _LARGE_BYTES = 1 << 20
 
 
-# msgspec nests up to Python's recursion limit, which another library may have raised beyond the
-# size of the stack (py_ecc does).
+# msgspec decodes nested values up to Python's recursion limit. If a library has raised the
+# limit beyond the size of the stack, as py_ecc does, the nesting is checked before.
 _SAFE_LIMIT = 10_000
 _MAX_DEPTH = 1_000
 _STEPS = {"[": 1, "{": 1, "]": -1, "}": -1}
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"?', re.DOTALL)
 _NO_BRACKETS = re.compile(r"[^][{}]+")
-# msgspec 0.22: it stores its metadata of a dataclass on the class before it is complete; a
-# decoder that another thread creates at that moment reads uninitialized memory.
+# Create one decoder at a time: msgspec 0.22 stores its metadata of a dataclass on the class
+# before it is complete, and a decoder that another thread creates then reads uninitialized
+# memory.
 _DECODER_LOCK = native_lock()
-# A child forked while the lock is held would wait for its parent's thread forever.
+# Hold the lock during a fork: if another thread held it, the child would wait for it forever.
 os.register_at_fork(
     before=_DECODER_LOCK.acquire,
     after_in_parent=_DECODER_LOCK.release,
@@ -55,10 +57,10 @@ def decode(document: Document | str, kind: type[T]) -> T: ...
 @overload
 def decode(document: Document | str, kind: Any = ...) -> Any: ...
 def decode(document: Document | str, kind: Any = Any) -> Any:
-    """Decode a document as ``kind``; raise :exc:`NotJSON` for anything else.
+    """Decode a JSON document as ``kind``; raise :exc:`NotJSON` if it is something else.
 
-    msgspec skips the text of ``Raw`` values without reading their strings, so bytes are first
-    checked to be UTF-8.
+    Bytes are first checked to be UTF-8, because msgspec does not check strings inside of
+    ``Raw`` values.
     """
     try:
         text = document if isinstance(document, str) else _checked(document)
@@ -72,10 +74,11 @@ def decode(document: Document | str, kind: Any = Any) -> Any:
 
 
 def _checked(document: Document) -> Document | str:
-    """Return a document that is UTF-8; raise ``UnicodeDecodeError`` for any other.
+    """Return the document as text or unchanged bytes; raise ``UnicodeDecodeError`` if it is
+    not UTF-8.
 
-    A large document is checked piece by piece and returned unchanged: as a ``str`` it could
-    take four times as much memory.
+    A large document is checked in pieces and returned as bytes: as a ``str`` it could take
+    four times as much memory.
     """
     size = len(document)
     if size <= _LARGE_BYTES:
@@ -90,7 +93,7 @@ def _checked(document: Document) -> Document | str:
 def _is_deep(text: Document | str) -> bool:
     """Return true if lists and objects are nested deeper than ``_MAX_DEPTH``."""
     if not isinstance(text, str):
-        # Every byte becomes a character; in UTF-8, brackets and quotes are single bytes.
+        # Decode each byte to a character, as brackets and quotes are single bytes in UTF-8.
         text = str(text, "latin-1")
     if text.count("[") + text.count("{") <= _MAX_DEPTH:
         return False
@@ -98,7 +101,7 @@ def _is_deep(text: Document | str) -> bool:
     return max(accumulate(steps), default=0) > _MAX_DEPTH
 
 
-# Creating a decoder takes longer than decoding most documents.
+# Cache decoders, because creating one takes longer than decoding most documents.
 @lru_cache(maxsize=64)
 def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
     with _DECODER_LOCK:
@@ -152,6 +155,6 @@ codecs.register_error(_GO_ERRORS, _replace_bytes)
 
 def text_of(value: bytes) -> str:
     """Decode UTF-8; each invalid byte becomes one U+FFFD."""
-    # Go: unicode/utf8, DecodeRune: an invalid sequence is one byte long. Python's "replace"
-    # makes one U+FFFD of a truncated character.
+    # As in Go (unicode/utf8, DecodeRune), an invalid sequence is one byte long. Python's
+    # "replace" would make a single U+FFFD of a truncated character of several bytes.
     return value.decode("utf-8", _GO_ERRORS)

@@ -10,16 +10,18 @@ from typing import Any, Generic, TypeVar
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
-# Overhead of an OrderedDict per entry: its slot in a table that grows by doubling, and its node
-# in the linked list. Measured: 85 to 120 bytes, which malloc rounds up.
+# Overhead of an OrderedDict per entry, for its slot in the hash table and its node in the
+# linked list: measured 85 to 120 bytes, which malloc rounds up.
 ENTRY_BYTES = 160
 DEFAULT_BYTES = 64 << 20
-# Calling ``watch`` for each entry would take longer than caching it.
+# Call ``watch`` only after changes by 1/256 of the limit, because it takes longer than caching
+# an entry.
 _STEPS = 256
 
 
 class CacheMemory:
-    """Memory limit shared by the caches of a process; one entry may be larger than the limit.
+    """Memory limit that the caches of a process share; a single entry may be larger than the
+    limit.
 
     When a new entry exceeds the limit, the largest cache evicts its oldest entries.
     """
@@ -29,7 +31,7 @@ class CacheMemory:
         self.used = 0
         self.lock = threading.Lock()
         self.watch: Callable[[CacheMemory], None] | None = None
-        """Callback for when ``used`` has changed by a fraction of the limit."""
+        """Function that is called when ``used`` has changed by 1/256 of the limit."""
         self._watched = 0
         self._caches: list[LRUCache[Any, Any]] = []
 
@@ -39,8 +41,8 @@ class CacheMemory:
             self._caches.append(cache)
 
     def evict(self, newest: LRUCache[Any, Any]) -> None:
-        """Evict from the largest caches until the limit is met, except the newest entry; call
-        with the lock held."""
+        """Evict entries of the largest caches until the limit is met, but not the newest entry
+        of ``newest``; call with the lock held."""
         while self.used > self.limit:
             others = (cache for cache in self._caches if cache is not newest)
             evictable = [newest] if newest.count > 1 else []
@@ -50,17 +52,17 @@ class CacheMemory:
             largest.evict_oldest()
 
     def notify(self) -> None:
-        """Call ``watch`` if ``used`` has changed by a step."""
+        """Call ``watch`` if ``used`` has changed enough since its last call."""
         if self.watch is not None and abs(self.used - self._watched) * _STEPS >= self.limit:
             self._watched = self.used
             self.watch(self)
 
 
 class LRUCache(Generic[K, V]):
-    """LRU cache bounded by entries and bytes; it contains at least the newest entry.
+    """LRU cache bounded by entries and bytes; the newest entry always stays.
 
-    ``weigh`` returns the bytes of a value's objects and of its key; the overhead of an entry is
-    added.
+    ``weigh`` is a function that returns the bytes of a value and its key; the overhead of an
+    entry is added.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """One mount of the node RPC in an app.
 
-It combines the backend, dialect, APIs, views and websockets, and lists their paths once, both
-for Flask's rules and for calls without Flask.
+A mount combines backend, dialect, APIs, views and websockets. It lists their paths once, for
+Flask's rules and for calls that are served without Flask.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ _INDEX = "index"
 
 
 class _Paths:
-    """Paths of one mount under a ``url_prefix``, without those that its settings exclude."""
+    """Paths of one mount under its ``url_prefix``, without paths that NODERPC_EXCLUDE_ROUTES
+    names."""
 
     def __init__(
         self,
@@ -81,14 +82,14 @@ class _Paths:
             yield from layer.paths(self._views, self._excluded)
 
     def _prefixes(self) -> Iterator[tuple[str, str]]:
-        """Yield the prefixes under which the dialect serves all paths, each with its suffix for
-        endpoints."""
+        """Yield the prefixes under which the dialect serves all paths, such as ``/v1``, each
+        with a suffix for Flask endpoints."""
         return ((prefix, prefix.replace("/", "_")) for prefix in self._http.mounts)
 
     def _roots(self, prefix: str, suffix: str) -> Iterator[Path]:
         posts = [method for method in self._methods if method != "GET"] or ["POST"]
-        # With a prefix, the path without a slash is served too: base URLs of clients have no
-        # slash.
+        # With a prefix, also serve the path without the final slash, as base URLs of clients
+        # have no final slash.
         has_bare = self._url_prefix or prefix
         roots = [(f"{prefix}/", suffix), (prefix, f"{suffix}_bare")][: 2 if has_bare else 1]
         for rule, end in roots:
@@ -104,11 +105,12 @@ class _Paths:
             yield Path(f"{prefix}/{name}", f"{name}{suffix}", self._methods, view, call)
 
     def _websocket_names(self) -> Iterable[str]:
-        """Return the paths that a real node has only for websockets."""
+        """Return the paths of methods that only work on a websocket, if the dialect's nodes
+        have them."""
         return WEBSOCKET_METHODS if self._http.websocket_routes else ()
 
     def websockets(self) -> Iterator[tuple[str, str]]:
-        """Yield the rules of the node's websockets, and their endpoints."""
+        """Yield the URL rules of the node's websockets, each with its endpoint."""
         for prefix, suffix in self._prefixes():
             yield f"{prefix}/websocket", f"{WEBSOCKET}{suffix}"
 
@@ -120,11 +122,13 @@ class _Paths:
             if name not in names:
                 like = get_close_matches(name, names, 1)
                 hint = f"did you mean {like[0]!r}?" if like else "see docs/routes for the list"
-                raise InvalidSetting(f"NODERPC_EXCLUDE_ROUTES: no route {name!r}; {hint}")
+                raise InvalidSetting(
+                    f"NODERPC_EXCLUDE_ROUTES: expected names of routes, got {name!r}; {hint}"
+                )
 
 
 class Mount:
-    """One mount: the node RPC at one prefix of an app."""
+    """The node RPC at one prefix of an app."""
 
     def __init__(  # noqa: PLR0913  # keywords, each with a default
         self,
@@ -158,7 +162,7 @@ class Mount:
             for layer in self._layers
             for endpoint, found in layer.dispatchers.items()
         }
-        """Dispatchers of other JSON-RPC APIs, by the endpoints of their bodies."""
+        """Dispatchers of other JSON-RPC APIs, by the endpoints that receive their bodies."""
         guard.check_names(
             self._comet.methods.union(*(layer.methods for layer in self._layers)),
             tuple(
@@ -247,24 +251,27 @@ class Mount:
         """Rules of websockets to register: rule, endpoint, handler."""
 
     def calls(self) -> Iterator[tuple[tuple[str, str], str]]:
-        """Yield the methods and paths of calls, and their endpoints in the HTTP rules."""
+        """Yield the HTTP method and path of each call that can be served without Flask, and
+        its endpoint."""
         for path in self.paths:
             if path.call is not None:
                 method, endpoint = path.call
                 yield (method, self._url_prefix + path.rule), endpoint
 
     def prepare(self, *, serves: bool) -> None:
-        """Start in the background what calls or blocks need, before the first of them."""
+        """Start in the background what the first call or block would otherwise wait for, such
+        as processes."""
         for layer in self._layers:
             layer.prepare(serves=serves)
 
     def limit(self, websockets: int, waiting: int) -> None:
-        """Lower the limits, on a server with few file descriptors."""
+        """Lower the limits of open websockets and waiting calls, on a server with few file
+        descriptors."""
         self._connections.lower(websockets)
         self._waiters.lower(waiting)
 
     def hang_up(self) -> None:
-        """Close all websockets, refuse new ones, and end waiting calls before the server
+        """Close all websockets, refuse new ones, and end waiting calls, before the server
         stops."""
         self._waiters.close()
         self._connections.close()

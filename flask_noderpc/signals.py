@@ -1,7 +1,7 @@
-"""blinker signals of the node, for the app that serves it.
+"""blinker signals that the node sends to the app that serves it.
 
-The sender is always the mount's backend. Receivers run in the thread of the event, so they must
-be quick; an exception of a receiver is logged and has no other effect.
+The sender is always the mount's backend. Receivers run in the thread that sends the signal, so
+they must be quick; an exception of a receiver is only logged.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ log = logging.getLogger("flask_noderpc.signals")
 _signals = Namespace()
 
 rpc_called = _signals.signal("rpc-called")
-"""A call was executed: ``method`` (``unknown`` for a method that does not exist); ``seconds``;
-``outcome``, 0 or the code of the error; ``transport``: ``get``, ``post``, ``websocket`` or
-``rest``."""
+"""A call was executed. Values: ``method`` (``unknown`` if it does not exist), ``seconds``,
+``outcome`` (0 or the code of the error), and ``transport`` (``get``, ``post``, ``websocket``
+or ``rest``)."""
 
 block_committed = _signals.signal("block-committed")
-"""This process committed a block: ``height``."""
+"""This process committed a block. Value: ``height``."""
 
 results_refuted = _signals.signal("results-refuted")
-"""The header above a block refuted its results, which are replaced: ``height``. It is sent by
-the process that follows the chain."""
+"""The header above a block refuted its stored results, which are replaced. Value: ``height``.
+The process that follows the chain sends this signal."""
 
 subscription_opened = _signals.signal("subscription-opened")
 """A websocket client subscribed."""
 
 subscription_closed = _signals.signal("subscription-closed")
-"""A subscription ended: ``reason`` is ``unsubscribed``, ``too slow`` or
-``disconnected``."""
+"""A subscription ended. Value: ``reason`` (``unsubscribed``, ``too slow`` or
+``disconnected``)."""
 
 websocket_opened = _signals.signal("websocket-opened")
 """A websocket was opened."""
@@ -41,19 +41,21 @@ websocket_closed = _signals.signal("websocket-closed")
 """A websocket was closed."""
 
 async_tx_refused = _signals.signal("async-tx-refused")
-"""The store rejected a transaction after ``broadcast_tx_async`` had returned: ``error``."""
+"""The store rejected a transaction after ``broadcast_tx_async`` had returned. Value:
+``error``."""
 
 wait_began = _signals.signal("wait-began")
-"""A call started waiting for a block; NODERPC_MAX_WAITING_CALLS limits these calls."""
+"""A call started to wait for a block; NODERPC_MAX_WAITING_CALLS limits the number of such
+calls."""
 
 wait_ended = _signals.signal("wait-ended")
 """A call stopped waiting."""
 
 
 def emit(signal: NamedSignal, sender: object, **values: Any) -> None:
-    """Send a signal to its receivers, if any."""
+    """Send a signal to its receivers; log their exceptions."""
     if signal.receivers:
         try:
             signal.send(sender, **values)
         except Exception:
-            log.exception("a receiver of %s failed", signal.name)
+            log.exception("a receiver of the signal %s raised an error", signal.name)

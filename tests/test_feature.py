@@ -117,7 +117,7 @@ def test_another_distribution_brings_a_feature(tmp_path: Path) -> None:
     ("value", "error"),
     [
         ("acme:MISSING", "can't be loaded: AttributeError"),
-        ("acme:OTHER", "is 1: acme:OTHER has to be a Feature of flask_noderpc.feature"),
+        ("acme:OTHER", "expected a Feature of flask_noderpc.feature at acme:OTHER, got 1"),
     ],
 )
 def test_a_feature_that_is_none_is_refused_with_its_distribution(

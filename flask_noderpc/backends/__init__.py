@@ -23,7 +23,9 @@ def open_store(
     """Return the store at a file name, ``file:`` URI or ``postgresql://`` URL; its first use
     opens it.
 
-    With ``read_only`` nothing is created or written. ``read_database`` is the URL of a
+    With ``read_only`` nothing is created or written. ``limits`` bound the mempool,
+    ``max_pages`` the size of a SQLite file; ``poll_s`` is the interval in seconds at which a
+    waiting thread looks for writes of other processes. ``read_database`` is the URL of a
     PostgreSQL replica. Raise :exc:`~flask_noderpc.errors.ConfigurationError` for a URL with
     another scheme, or if the extra that a store needs is not installed.
     """
@@ -60,16 +62,16 @@ def replica_of(store: Location, read_database: str | None) -> Location | None:
         return found
     keys = " or ".join(f"NODERPC_{name.upper()}" for name in replica_settings())
     raise InvalidSetting(
-        f"{keys} is the URL of a replica of NODERPC_DATABASE, a URL of the same kind: leave it"
-        " out for a store of SQLite"
+        f"{keys}: expected the URL of a replica of NODERPC_DATABASE, both as postgresql://"
+        " URLs; remove it for a SQLite store"
     )
 
 
 def stored_identity(location: str | os.PathLike[str]) -> Identity | None:
-    """Return the chain of a store without opening the store to serve; ``None`` if it does not
-    exist or can't be read now."""
-    # Imported here: ``noderpc start`` only checks which chain a store has, and should load no
-    # backend.
+    """Return the identity of a store's chain, without creating or locking the store; ``None``
+    if the store does not exist or can't be read now."""
+    # Import no backend until it is needed: ``noderpc start`` calls this only to check which
+    # chain a store has.
     from .base.location import location_of, url_store
 
     found = location_of(location)

@@ -1,4 +1,4 @@
-"""``MemoryChain``: the reads of a chain that exists only in memory."""
+"""``MemoryChain``: reads of a chain that is only in memory."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class MemoryChain(ChainReads):
         pairs = zip(item.block.txs, item.results.tx_results, strict=True)
         for index, (tx, result) in enumerate(pairs):
             known = self._txs.get(tx_hash(tx))
-            # CometBFT: a later failure does not hide an earlier success.
+            # As in CometBFT, a later failure does not hide an earlier success.
             if known is None or result.code == 0 or known.result.code != 0:
                 self._txs[tx_hash(tx)] = TxResult(height, index, tx, result)
 

@@ -1,1 +1,1 @@
-"""The embedded chain: application, home and block producer."""
+"""Embedded chain: its applications, its home folder with keys, and its block producer."""

@@ -1,4 +1,4 @@
-"""Application state with the writes of blocks that are not stored yet."""
+"""Application state that includes the writes of blocks that are not stored yet."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from ..backends.base.application import AppState, Changes, Waiting
 
 
 class BatchState:
-    """Application state with pending writes, which only the thread that added them sees.
+    """Application state with pending writes, which only the thread that adds them can read.
 
-    Several blocks can be executed one after another and then stored together.
+    It serves to execute several blocks one after another, and then store them together.
     """
 
     def __init__(self, stored: AppState) -> None:
@@ -22,7 +22,8 @@ class BatchState:
 
     @contextmanager
     def pending(self) -> Iterator[None]:
-        """Let this thread add pending writes and see them; discard them at the end."""
+        """In this context, this thread can add and read pending writes, which are discarded at
+        the end."""
         self._thread = threading.get_ident()
         try:
             yield
@@ -46,10 +47,11 @@ class BatchState:
     def range(
         self, prefix: bytes, after: bytes | None = None, limit: int = 1000
     ) -> Sequence[tuple[bytes, bytes]]:
-        """Return pairs as the stored state does."""
+        """Return pairs of key and value as :meth:`AppState.range` does, including pending
+        writes."""
         if not self._sees_pending():
             return self._stored.range(prefix, after, limit)
-        # Each pending write may remove a stored pair, so read one more pair for each.
+        # Read one more pair for each pending write, which may remove a stored pair.
         found = dict(self._stored.range(prefix, after, limit + len(self._pending)))
         for key, value in self._pending.items():
             if key.startswith(prefix) and (after is None or key > after):
@@ -60,5 +62,5 @@ class BatchState:
         return sorted(found.items())[:limit]
 
     def waiting(self, cursor: int = 0, limit: int = 1000) -> Waiting:
-        """Return pending transactions as the stored state does."""
+        """Return pending transactions from the stored state."""
         return self._stored.waiting(cursor, limit)

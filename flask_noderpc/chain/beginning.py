@@ -1,5 +1,4 @@
-"""The beginning of an embedded chain: its genesis, its first state, and the keys that can
-sign."""
+"""Begin an embedded chain: load or create its genesis and keys, and store its first state."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ log = logging.getLogger("flask_noderpc.chain")
 
 
 def open_home(store: ChainStore, folder: Path, clock: Clock, new: NewChain) -> Home:
-    """Return the genesis and keys, created if missing.
+    """Return the genesis and keys in a home; create them if they are missing.
 
     Raise :exc:`~flask_noderpc.errors.ConfigurationError` if the store has a chain whose keys
     are not in the folder.
@@ -30,11 +29,12 @@ def open_home(store: ChainStore, folder: Path, clock: Clock, new: NewChain) -> H
     # the chain.
     if store.has_chain() and not has_genesis(folder):
         raise ConfigurationError(
-            f"{store.location.display_name} holds a chain, and its keys are not in"
-            f" {folder}/config: point NODERPC_HOME at them, or NODERPC_DATABASE at a new file"
+            f"{folder}/config: expected the keys of the chain in"
+            f" {store.location.display_name}, got no keys; set NODERPC_HOME to their folder, or"
+            " NODERPC_DATABASE to a new file"
         )
     stored = _stored_genesis(store)
-    # A genesis document without a time gets the time at which it is first read.
+    # A genesis document without a time gets the time of its first reading, which is stored.
     now = stored.genesis_time if stored else clock.now()
     home = create(
         folder,
@@ -55,18 +55,19 @@ def _stored_genesis(store: ChainStore) -> Genesis | None:
 
 
 def _as_begun(genesis: Genesis, stored: Genesis | None, document: Path) -> Genesis:
-    """Return the genesis with the consensus parameters that the stored chain began with.
+    """Return the genesis with the consensus parameters with which the stored chain began.
 
-    A different version of CometBFT may have read different parameters from the same document.
+    They may differ, as another version of CometBFT reads other parameters from the same
+    document.
     """
     if stored is None or genesis == stored:
         return genesis
     if replace(genesis, consensus_params=stored.consensus_params) != stored:
-        # The store will reject this genesis.
+        # The document differs otherwise: return it, as the store then raises an error.
         return genesis
     log.warning(
-        "consensus_params of %s are not read as this chain began with, and the chain keeps"
-        " those that it has",
+        "%s: its consensus_params differ from those with which the chain began, by the rules of"
+        " the present dialect; the chain keeps its own",
         document,
     )
     return stored
@@ -79,13 +80,14 @@ def begin(
     stored.
 
     Raise :exc:`~flask_noderpc.errors.ConfigurationError` if the chain has no validators, or if
-    a process that ``produces`` blocks has keys with two thirds of the voting power or less.
+    the keys of a process that ``produces`` blocks don't have more than two thirds of the
+    voting power.
     """
     document = genesis_path(folder)
     state = _initial_state(store, application, home.genesis, document)
     is_begun = store.has_chain()
     if is_begun:
-        # The store raises an error if it has another genesis.
+        # Let the store raise an error if it has another genesis.
         store.init_chain(home.genesis, state)
         members = store.head().validators
     else:
@@ -105,7 +107,7 @@ def _first_validators(genesis: Genesis, state: InitChain, document: Path) -> Val
 def _initial_state(
     store: ChainStore, application: Application, genesis: Genesis, document: Path
 ) -> InitChain:
-    # ABCI: InitChain is not sent to an application that has already committed a block.
+    # As in ABCI, skip InitChain if the application has already committed a block.
     if store.reads.latest_height() and application.info().last_block_height:
         return InitChain()
     try:
@@ -120,9 +122,9 @@ def _check_signers(
     if not members.validators:
         raise ConfigurationError(
             f"{document}: the chain has no validators, and could never produce a block: name"
-            " them in `validators` (of a document of the Cosmos SDK in `consensus.validators`),"
+            " them in `validators` (in a document of the Cosmos SDK: `consensus.validators`),"
             " with the public key of priv_validator_key.json and a power; a chain that has"
-            " begun without them needs a new NODERPC_DATABASE"
+            " begun without validators needs a new NODERPC_DATABASE"
         )
     if not produces:
         return

@@ -1,5 +1,5 @@
-"""The thread that calls the producer whenever a block is due, and the chain's health: whether a
-process produces its blocks, and on time."""
+"""Thread that calls the producer whenever a block is due, and the health of the chain: whether
+a process produces its blocks in time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ log = logging.getLogger("flask_noderpc.producer")
 
 _MAX_WAIT_S = 1.0
 
-# Maximum block interval in seconds at which senders of transactions can wait for their block.
+# Up to this block interval, a block counts as produced at once: senders can wait for it.
 _SHORT_INTERVAL_S = 0.1
 
 _YIELD_S = 0.001
@@ -42,7 +42,7 @@ class BlockSchedule:
     """True to produce the first block without a transaction."""
     lease_s: float = 3.0
     manual: bool = False
-    """True to produce blocks only by calls of :meth:`Producer.produce`."""
+    """True to produce blocks only when :meth:`Producer.produce` is called."""
 
     @property
     def produces_first_block(self) -> bool:
@@ -57,19 +57,20 @@ class BlockSchedule:
 
 
 class BlockScheduler:
-    """Thread that produces blocks from :meth:`start` on, while its producer owns the lease."""
+    """Thread that produces blocks after :meth:`start`, while its producer owns the lease."""
 
     def __init__(self, producer: Producer, store: ChainStore, schedule: BlockSchedule) -> None:
         self.producer = producer
         self.schedule = schedule
         self._store = store
-        # The thread checks the lease at this interval, and a stop takes no longer than this.
+        # Maximum pause of the thread: it checks the lease this often, and a stop takes no
+        # longer.
         self._max_wait_s = min(schedule.lease_s / 3, _MAX_WAIT_S)
-        # A monotonic clock may start at 0 with the machine, so 0 need not be long ago.
+        # Not 0, which may be recent: a monotonic clock may start at 0 with the machine.
         self._last_block_at = -math.inf
         self.last_error = ""
-        """Reason why the thread produces no block; empty if it produces blocks, or if no block
-        is due."""
+        """Reason why the thread can't produce a block; empty if it can, or if no block is
+        due."""
         self._failed = False
         self._awaited = False
         self._stopping = threading.Event()
@@ -83,7 +84,7 @@ class BlockScheduler:
 
     @property
     def is_running(self) -> bool:
-        """True if the thread produces blocks."""
+        """True if the thread runs and its schedule is not manual."""
         return bool(self._threads) and not self.schedule.manual
 
     def reschedule(self, schedule: BlockSchedule) -> None:
@@ -120,9 +121,9 @@ class BlockScheduler:
                 self._produce_if_due()
                 self.last_error = ""
             except BlockNotExecuted as error:
-                # Keep the lease, as other processes don't know which transactions to leave out.
-                # The next block, even if it is empty, shows whether the transactions were the
-                # cause.
+                # Keep the lease, because other processes don't know which transactions to
+                # leave out. Produce the next block even if it is empty, to find out whether
+                # they were the cause.
                 self._failed = True
                 self._log_failure(error)
                 self._stopping.wait(self._max_wait_s)
@@ -131,8 +132,8 @@ class BlockScheduler:
                 self._release_lease()
             except Exception:
                 # The application is third-party code: its bug must not end the thread.
-                log.exception("the application failed; the block is tried again")
-                self.last_error = "the application failed; the server's log says why"
+                log.exception("the application raised an error; the block is executed again")
+                self.last_error = "the application raised an error; see the server's log"
                 self._release_lease()
 
     def _release_lease(self) -> None:
@@ -153,13 +154,14 @@ class BlockScheduler:
             self._pause(min(early, self._max_wait_s))
             return
         due = self._is_empty_block_due() or self._has_includable_txs()
-        # Count the block only if the schedule is still the same: its transaction may have been
-        # added after a change.
+        # Produce only if the schedule is still the same: the transaction may have been added
+        # after a change to manual mining.
         if due and self.schedule is schedule:
             self._failed = False
             self._last_block_at = time.monotonic()
             self.producer.produce()
-            # Let manual calls acquire the producer's lock, even with a very short interval.
+            # Pause, so that manual calls can acquire the producer's lock even if the interval
+            # is very short.
             self._stopping.wait(_YIELD_S)
 
     def _awaits_genesis_time(self) -> bool:
@@ -170,21 +172,21 @@ class BlockScheduler:
         return self._awaited
 
     def _has_includable_txs(self) -> bool:
-        """Return true if a pending transaction fits into a block; wait for one up to the
-        maximum wait."""
+        """Return true if a block can include a pending transaction; wait for one up to the
+        maximum pause."""
         if self.producer.is_frozen:
             self._pause(self._max_wait_s)
             return False
-        # This method may wait twice before the lease is checked again, so each wait takes half
-        # the time.
+        # Use half the maximum pause, because this method may wait twice before the lease is
+        # checked.
         timeout_s = self._max_wait_s / 2
         if not self._store.wait_for_pending(timeout_s):
             return False
         seen = self._store.mempool.latest_pending()
         if self.producer.has_includable_txs():
             return True
-        # No pending transaction can be included yet, for example because of a nonce
-        # gap, so an empty block would not help.
+        # Produce no empty block if no pending transaction can be included yet, for example
+        # because of a nonce gap.
         self._store.mempool.wait_for_pending_after(seen, timeout_s)
         return False
 
@@ -207,16 +209,15 @@ class BlockScheduler:
         return self._store.reads.results(height).app_hash != written
 
     def _log_failure(self, error: BackendError) -> None:
-        # The store's path is only for the log.
+        # Clients see this error, so leave out the store's path, which is only for the log.
         last_error = error.reason if isinstance(error, StoreError) else str(error)
         # Log an error once, not at each attempt.
         if last_error != self.last_error:
-            log.error("no block is produced: %s", error)
+            log.error("no block is produced, and producing is tried again: %s", error)
         self.last_error = last_error
 
 
-# Seconds that an expired lease may stay without a new owner before the chain counts as not
-# ready.
+# Seconds after the expiry of a lease without a new owner until the chain counts as not ready.
 _GRACE_S = 5.0
 
 
@@ -248,7 +249,7 @@ class ChainHealth(Health):
     def not_producing(self) -> str:
         """Return the reason why no blocks are produced, or an empty string if blocks are
         produced."""
-        # The lease uses the system's time instead of the chain's clock.
+        # Pass the system's time, which leases use instead of the chain's clock.
         return _not_producing(self._store.lease_state(), self._scheduler, time.time_ns())
 
     def _late(self) -> str:
@@ -263,13 +264,13 @@ class ChainHealth(Health):
             return ""
         return (
             f"no block is produced: the newest block, {height}, is {age:.0f} seconds old, and"
-            f" one is due every {schedule.interval_s:g} seconds; is a process running that"
-            " produces blocks?"
+            f" one is due every {schedule.interval_s:g} seconds; check whether a process is"
+            " running that produces blocks"
         )
 
     def _is_timed_elsewhere(self) -> bool:
-        """Return true if another process holds the lease and this one only serves, so that the
-        chain's block interval may differ from this process's setting."""
+        """Return true if another process produces the blocks, whose block interval may differ
+        from this process's setting."""
         state = self._store.lease_state()
         is_running = self._scheduler is not None and self._scheduler.is_running
         return not is_running and bool(state.owner) and time.time_ns() < state.expires
@@ -278,12 +279,11 @@ class ChainHealth(Health):
 def _not_producing(state: LeaseState, block_scheduler: BlockScheduler | None, now: int) -> str:
     """Return the reason why no blocks are produced, or an empty string if blocks are produced.
 
-    A process that can't produce blocks releases the lease, so that another process may acquire
-    it.
+    A process that can't produce blocks stores the reason when it releases the lease.
     """
     is_ours = block_scheduler is not None and state.owner == block_scheduler.producer.owner
     if is_ours and block_scheduler is not None and not block_scheduler.is_running:
-        # Blocks are produced manually, and the lease expires between them.
+        # Blocks are produced manually, so the lease may expire between two blocks.
         return ""
     if state.owner and not is_ours and now < state.expires:
         return ""
@@ -293,7 +293,7 @@ def _not_producing(state: LeaseState, block_scheduler: BlockScheduler | None, no
     late_s = (now - state.expires) // SECOND
     if state.owner and late_s > _GRACE_S:
         return (
-            "no block is produced: the producer does not answer, its lease expired"
-            f" {late_s} seconds ago, and no process took it over"
+            "no block is produced: the lease of the process that produced blocks expired"
+            f" {late_s} seconds ago, and no process has taken it over; start one"
         )
     return ""

@@ -8,7 +8,7 @@ from typing import Protocol
 from ..domain.time import SECOND
 from ..errors import ValueNotAllowed
 
-# Go's UnixNano and the store have 64 bits. One year is reserved for later blocks.
+# Times have 64 bits in Go's UnixNano and in the store; leave a year for later blocks.
 MAX_TIME = (1 << 63) - 365 * 86_400 * SECOND
 
 
@@ -33,7 +33,7 @@ class ShiftedClock:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self.offset = 0
-        """Nanoseconds that this clock is ahead of the other clock."""
+        """Nanoseconds by which this clock is ahead of the other clock."""
 
     def now(self) -> int:
         """Return the nanoseconds since 1970."""
@@ -47,7 +47,7 @@ class ShiftedClock:
         self._set_offset(time_ns - self._clock.now())
 
     def shift(self, nanoseconds: int) -> None:
-        """Advance the time; raise as :meth:`set` does."""
+        """Advance the time; raise the error of :meth:`set`."""
         self._set_offset(self.offset + nanoseconds)
 
     def _set_offset(self, offset: int) -> None:
@@ -59,13 +59,12 @@ class ShiftedClock:
         :data:`MAX_TIME`."""
         if time_ns > MAX_TIME:
             raise ValueNotAllowed(
-                f"timestamp {time_ns // SECOND} is too far ahead: the last is"
-                f" {MAX_TIME // SECOND}"
+                f"timestamp: expected at most {MAX_TIME // SECOND}, got {time_ns // SECOND}"
             )
 
 
 class ManualClock:
-    """Clock for tests that changes only by :meth:`advance`."""
+    """Clock for tests that only changes when :meth:`advance` is called."""
 
     def __init__(self, start: int = 1_700_000_000 * SECOND) -> None:
         self._now = start

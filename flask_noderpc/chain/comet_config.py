@@ -1,5 +1,5 @@
-"""CometBFT's ``config/config.toml`` in a home: the paths of a node's keys and data, and the
-keys that this package ignores, with the settings that replace them."""
+"""CometBFT's ``config/config.toml`` in a home: read the paths of a node's keys and data, and
+warn of other members, which this package ignores."""
 
 from __future__ import annotations
 
@@ -20,23 +20,22 @@ from ..settings import Settings, flag_of
 
 _CONFIG = "config.toml"
 
-# CometBFT: the databases and the write-ahead log of a node, with the suffixes of its database
-# engines.
+# Names of CometBFT's databases, with and without a suffix, and of its write-ahead log.
 _STORES = ("blockstore.db", "blockstore", "state.db", "state", "cs.wal")
 
 
 @dataclass(frozen=True, slots=True)
 class CometPaths:
-    """Files of a node's home that belong to its validator key."""
+    """Paths of a node's validator key, its state and its data."""
 
     key: Path
     state: Path
     data: Path
     remote_signer: str = ""
-    """Address at which a CometBFT node expects a remote signer; empty without one."""
+    """Address at which a CometBFT node expects a remote signer; empty if it has none."""
 
     def found_store(self) -> Path | None:
-        """Return a CometBFT node's store in the data folder, or ``None`` without one."""
+        """Return the path of a CometBFT node's database in the data folder, or ``None``."""
         return next((self.data / name for name in _STORES if (self.data / name).exists()), None)
 
 
@@ -48,8 +47,8 @@ def config_path(home: Path) -> Path:
 def read_file(path: Path) -> bytes:
     """Return the content of a regular file.
 
-    Raise :exc:`OSError` for other kinds of files, too: reading a FIFO would wait for a writer,
-    and a device may be endless.
+    Raise :exc:`OSError` for other kinds of files: reading a FIFO would wait for a writer, and
+    a device may be endless.
     """
     with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -70,12 +69,12 @@ def read_config(home: Path) -> dict[str, Any]:
     except OSError as error:
         raise ConfigurationError(f"{path}: {error.strerror}") from None
     except ValueError as error:
-        # The errors for invalid UTF-8 and for invalid TOML are both ValueErrors.
-        raise ConfigurationError(f"{path}: not a TOML file: {error}") from None
+        # Invalid UTF-8 and invalid TOML are both ValueErrors.
+        raise ConfigurationError(f"{path}: expected a TOML file: {error}") from None
 
 
 def comet_paths(home: Path) -> CometPaths:
-    """Return the files that a home's config.toml names, or CometBFT's defaults.
+    """Return the paths that a home's config.toml names, or CometBFT's defaults.
 
     Raise :exc:`~flask_noderpc.errors.ConfigurationError` for an unusable config.toml.
     """
@@ -87,7 +86,7 @@ def comet_paths(home: Path) -> CometPaths:
             raise ConfigurationError(
                 f"{config_path(home)}: {name}: expected a string, got {value!r}"
             )
-        # An empty name would mean the home itself.
+        # Use the default for an empty name, which would be the home itself.
         return value or default
 
     return CometPaths(
@@ -116,11 +115,11 @@ def _seconds(value: Any) -> float:
 
 
 class _Row(NamedTuple):
-    """Member of config.toml that corresponds to a setting of this package."""
+    """A member of config.toml that corresponds to a setting of this package."""
 
     member: str
     default: Any
-    """CometBFT's default. A member with this value does not express a user's choice."""
+    """CometBFT's default; no warning is needed for a member with this value."""
     setting: str
     converted: Callable[[Any], Any] = _same
 
@@ -151,26 +150,29 @@ _ROWS = (
     _Row("instrumentation.prometheus", False, "metrics"),
 )
 
-_PEERS = "there is no P2P network, and --upstream follows other nodes"
+_PEERS = "this node has no P2P network, but --upstream follows other nodes"
 _UNSUPPORTED_MEMBERS = {
     "proxy_app": (
         "tcp://127.0.0.1:26658",
         "the application runs in this process: --application (NODERPC_APPLICATION)",
     ),
-    "genesis_file": ("config/genesis.json", "config/genesis.json is read"),
-    "node_key_file": ("config/node_key.json", "config/node_key.json is read"),
-    "rpc.grpc_laddr": ("", "there is no gRPC server"),
-    "rpc.cors_allowed_methods": (["HEAD", "GET", "POST"], "the methods are HEAD, GET and POST"),
+    "genesis_file": ("config/genesis.json", "this node reads config/genesis.json"),
+    "node_key_file": ("config/node_key.json", "this node reads config/node_key.json"),
+    "rpc.grpc_laddr": ("", "this node has no gRPC server"),
+    "rpc.cors_allowed_methods": (
+        ["HEAD", "GET", "POST"],
+        "this node allows HEAD, GET and POST",
+    ),
     "p2p.seeds": ("", _PEERS),
     "p2p.persistent_peers": ("", _PEERS),
-    "statesync.enable": (False, "there is no state sync"),
-    "tx_index.indexer": ("kv", "transactions are indexed in the store"),
+    "statesync.enable": (False, "this node has no state sync"),
+    "tx_index.indexer": ("kv", "this node indexes transactions in its store"),
 }
 """Members without a corresponding setting: CometBFT's default, and what this node does."""
 
 
 def _member(config: Mapping[str, Any], name: str) -> Any:
-    """Return a member; ``None`` means that it is missing, as TOML has no null."""
+    """Return a member by its dotted name; ``None`` if it is missing (TOML has no null)."""
     value: Any = config
     for part in name.split("."):
         value = value.get(part) if isinstance(value, Mapping) else None
@@ -196,7 +198,7 @@ def _holds(row: _Row, value: Any, ours: Any) -> bool:
     try:
         return bool(row.converted(value) == ours)
     except (TypeError, ValueError):
-        # CometBFT would not start with such a value.
+        # The value is invalid: CometBFT would not start with it.
         return False
 
 
@@ -206,16 +208,16 @@ def _short(value: Any) -> str:
 
 
 def warn_of_ignored(home: Path, settings: Settings) -> None:
-    """Log one warning about the members of a config.toml that have another effect here."""
+    """Log one warning about the members of a config.toml that this node ignores."""
     try:
         found = list(differences(read_config(home), settings))
     except ConfigurationError as error:
-        log.warning("CometBFT's settings are not compared with those of this node: %s", error)
+        log.warning("CometBFT's settings can't be compared with this node's: %s", error)
         return
     if found:
         log.warning(
-            "%s belongs to CometBFT: this node reads only the paths of the validator key and"
-            " of the data from it; different here: %s",
+            "%s is CometBFT's: this node reads only the paths of the validator key and of the"
+            " data from it, and ignores the rest; different here: %s",
             config_path(home),
             "; ".join(found),
         )

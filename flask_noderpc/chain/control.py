@@ -17,19 +17,20 @@ from .block_scheduler import AT_ONCE_S, BlockScheduler
 from .clock import ShiftedClock
 from .producer import Producer
 
-# SQLite: the highest LIMIT. The mempool has its own limits.
+# Limit for all pending transactions: the highest LIMIT of SQLite.
 _ALL = (1 << 63) - 1
 _MAX_SNAPSHOTS = 10_000
-# The votes for the last block are signed again, as their median is the next block's time.
+# A block at a chosen time needs new votes for the last block, as the median of their times is
+# the block's time.
 _OTHER_TIME = "a block at a chosen time"
 
 
 class SchedulerOwner(Protocol):
-    """Chain with a block scheduler."""
+    """A chain that has a block scheduler."""
 
     def block_scheduler(self) -> BlockScheduler:
         """Return the scheduler; raise :exc:`~flask_noderpc.errors.StoreError` if the chain has
-        none."""
+        no scheduler."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class _Snapshot:
 
 
 class DevControl(Control):
-    """Control of the chain that this process produces; snapshots are held in its memory."""
+    """Control of a chain that this process produces; snapshots are kept in memory."""
 
     def __init__(self, store: ChainStore, chain: SchedulerOwner, clock: ShiftedClock) -> None:
         self._store, self._chain, self._clock = store, chain, clock
@@ -51,13 +52,12 @@ class DevControl(Control):
         self._last_snapshot = 0
 
     def _block_scheduler(self) -> BlockScheduler:
-        # In a process without the lease, changing the scheduler's settings would have no
-        # effect.
+        # Acquire the lease first: without it, changing the schedule would have no effect.
         block_scheduler = self._chain.block_scheduler()
         try:
             block_scheduler.producer.acquire_lease()
         except LeaseLost as error:
-            cure = "it alone controls the chain: run one worker"
+            cure = "only that process can control the chain: run one worker"
             raise LeaseLost(error.text, cure) from None
         return block_scheduler
 
@@ -67,9 +67,8 @@ class DevControl(Control):
     def mine(self, count: int = 1, time: int | None = None, step: int | None = None) -> int:
         if count > MAX_MINED:
             raise ValueNotAllowed(
-                f"blocks: expected at most {MAX_MINED} for one call, got {count}: each holds"
-                " the hash of the one before, so they are made one after another; call it"
-                " several times"
+                f"blocks: expected at most {MAX_MINED} per call, got {count}; call this several"
+                " times"
             )
         with self._lock:
             if time is not None:
@@ -94,8 +93,8 @@ class DevControl(Control):
             frozen = self._producer().is_frozen
             if len(self._snapshots) >= _MAX_SNAPSHOTS:
                 raise Busy(
-                    f"{_MAX_SNAPSHOTS} snapshots are held, which is the most: to revert to one"
-                    " drops it and all later ones"
+                    f"{_MAX_SNAPSHOTS} snapshots exist, which is the maximum: revert to one,"
+                    " which deletes it and all later ones"
                 )
             self._last_snapshot += 1
             height = self._store.reads.latest_height()
@@ -108,8 +107,7 @@ class DevControl(Control):
         return self._store.mempool.pending(_ALL).txs
 
     def _hash(self, height: int) -> bytes:
-        """Return the hash of a block, or an empty value if the store does not have the
-        block."""
+        """Return the hash of a block; empty if the store does not have the block."""
         is_stored = (
             self._store.reads.base_height() <= height <= self._store.reads.latest_height()
         )
@@ -117,7 +115,7 @@ class DevControl(Control):
 
     def _resigning_producer(self, action: str) -> Producer:
         """Return the producer; raise ``KeyProtected`` if its keys must not sign a height
-        again."""
+        twice, which ``action`` needs."""
         producer = self._producer()
         producer.check_development(action)
         return producer
@@ -126,12 +124,12 @@ class DevControl(Control):
         with self._lock:
             producer = self._resigning_producer("a chain that goes back")
             snapshot = self._snapshots.get(number)
-            # Another process may have owned the lease in the meantime, and replaced this block.
+            # Compare the hash, as another process may have replaced the block meanwhile.
             if snapshot is None or self._hash(snapshot.height) != snapshot.hash:
                 return False
             is_frozen = producer.is_frozen
-            # Freeze the mempool until the snapshot's own state is restored, so that no block
-            # includes transactions.
+            # Freeze the mempool until the snapshot is restored, so that no block includes
+            # transactions meanwhile.
             self.freeze(True)
             try:
                 producer.rewind(snapshot.height)
@@ -176,8 +174,8 @@ class DevControl(Control):
         """Make these transactions the only pending ones."""
         self._store.drop_pending(self._pending())
         for tx in pending:
-            # The transaction may depend on one that was pending with it and is already in a
-            # block.
+            # Skip a transaction that is no longer valid, for example if one on which it
+            # depends is in a block already.
             with suppress(TxRejected):
                 self._store.mempool.submit_local(tx, replaces=True)
 
@@ -188,8 +186,8 @@ class DevControl(Control):
     def shift(self, seconds: int) -> int:
         with self._lock:
             self._resigning_producer(_OTHER_TIME)
-            # Blocks in quick succession are ahead of the clock. hardhat: the time increases
-            # from the last block's time.
+            # As in hardhat, increase the time from the last block's time, which is ahead of
+            # the clock after many blocks in quick succession.
             behind = self._last_time() * SECOND - self._clock.now()
             self._clock.shift(max(0, behind) + seconds * SECOND)
             return self._clock.offset // SECOND
@@ -241,8 +239,8 @@ class DevControl(Control):
         block_scheduler.reschedule(schedule)
 
     def automines(self) -> bool:
-        # This is called for each sent transaction, so it must not wait for a block that is
-        # being produced.
+        # Acquire no lock: this is called for each sent transaction, and must not wait for a
+        # block that is being produced.
         return self._chain.block_scheduler().makes_blocks_at_once
 
     def include(self, tx: bytes) -> None:
@@ -254,7 +252,8 @@ class DevControl(Control):
             try:
                 producer.produce()
             except Exception:
-                # The transaction was reported as failed, so a later block must not include it.
+                # Drop the transaction, which was reported as failed, so that no later block
+                # includes it.
                 self._store.drop_pending((tx,))
                 raise
 

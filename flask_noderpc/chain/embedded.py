@@ -1,4 +1,4 @@
-"""``EmbeddedChain``: a complete chain with a store, an application, a home and a block
+"""``EmbeddedChain``: a chain with a store, an application, a home folder and a block
 producer."""
 
 from __future__ import annotations
@@ -39,27 +39,28 @@ from .signer import Signer, StoredChain
 
 log = logging.getLogger("flask_noderpc.chain")
 
-# CometBFT: the channels of a full node.
+# Channels of a full node of CometBFT, for node_info.
 _CHANNELS = bytes.fromhex("40202122233038606100")
 
 
 class EmbeddedChain(ChainBackend):
     """Backend that produces its own blocks in a store.
 
-    ``database`` is a :class:`~flask_noderpc.backends.sql.store.ChainStore`, or the file name or
-    URI of one, which is opened with ``limits``, ``max_pages``, ``poll_s`` and
-    ``read_database``. ``application`` makes the application from its committed state, unless
-    the store has an application.
+    ``database`` is a :class:`~flask_noderpc.backends.sql.store.ChainStore`, or the file name
+    or URL of one, which is opened with ``limits``, ``max_pages``, ``poll_s`` and
+    ``read_database``. ``application`` is a function that creates the application from its
+    committed state, unless the store has one. ``home`` is the folder of the keys and the
+    genesis document, by default the store's folder.
 
     ``chain_id`` and ``app_state`` are written to a new genesis document; ``dialect`` names the
     version of CometBFT by whose rules the document is read, such as ``comet-0.38``.
     ``on_start`` is called with the chain's genesis once in each process. Files are opened by
     :meth:`start` or the first call. ``schedule`` sets when blocks are produced; with
-    ``produce=False`` this process produces blocks only by calls of :meth:`produce`. With
-    ``dev`` the chain has a ``control()``. ``retain_blocks`` is the number of latest blocks to
+    ``produce=False`` this process only produces blocks when :meth:`produce` is called. With
+    ``dev`` the chain has a ``control``. ``retain_blocks`` is the number of latest blocks to
     retain; by default all blocks are retained. With ``development_keys`` or ``dev``, the
-    validator key of a new home may sign heights again; if the store has lost blocks that such a
-    key signed, ``accept_loss`` lets the chain continue without them.
+    validator key of a new home may sign a height twice; if the store has lost blocks that such
+    a key signed, ``accept_loss`` lets the chain continue without them.
     """
 
     def __init__(  # noqa: PLR0913  # keywords, each with a default
@@ -104,7 +105,8 @@ class EmbeddedChain(ChainBackend):
         folder = home if home is not None else database.location.folder
         if folder is None:
             raise InvalidSetting(
-                "a chain in a database has its keys in a folder: set NODERPC_HOME (home=)"
+                "NODERPC_HOME (home=): expected a folder for the keys of a chain whose store is"
+                " not a file, got nothing; set it"
             )
         self.home = Path(folder)
         self.clock = clock or SystemClock()
@@ -125,7 +127,8 @@ class EmbeddedChain(ChainBackend):
         min_blocks = self._app.needs_blocks
         if retain_blocks is not None and retain_blocks < min_blocks:
             raise InvalidSetting(
-                f"NODERPC_RETAIN_BLOCKS = {retain_blocks}: the application needs {min_blocks}"
+                f"NODERPC_RETAIN_BLOCKS: expected at least {min_blocks}, as the application"
+                f" needs, got {retain_blocks}"
             )
         self.retain_blocks = retain_blocks
         self._produces = produce
@@ -160,7 +163,7 @@ class EmbeddedChain(ChainBackend):
         return self.store.location.display_name
 
     def start(self) -> None:
-        """Open or create the store and the home, and start to produce blocks.
+        """Open or create the store and the home, and start producing blocks.
 
         Do nothing if this process has already started the chain. Raise
         :exc:`~flask_noderpc.errors.ConfigurationError` or
@@ -175,8 +178,8 @@ class EmbeddedChain(ChainBackend):
     def _start(self) -> None:
         if is_patched_late():
             log.warning(
-                "gevent patched the standard library after this package was imported, and"
-                " requests may stop each other for ever: call gevent.monkey.patch_all() first,"
+                "gevent patched the standard library after this package was imported, so that"
+                " requests may block each other forever: call gevent.monkey.patch_all() first,"
                 " with gunicorn --preload in its configuration file"
             )
         self._check_identity()
@@ -215,8 +218,8 @@ class EmbeddedChain(ChainBackend):
         try:
             begin(self.store, self._app, home, self.home, produces=self._produces)
         except StoreError:
-            # Read the home again: another process may have begun the chain in the meantime,
-            # with the genesis time of its own reading.
+            # Read the home again, because another process may have begun the chain meanwhile,
+            # with a genesis time of its own.
             home = self.open_home()
             begin(self.store, self._app, home, self.home, produces=self._produces)
         return home
@@ -238,19 +241,21 @@ class EmbeddedChain(ChainBackend):
         is_without_keys = self.store.has_chain() and not node_home.has_genesis(self.home)
         if is_without_keys and self._produces:
             log.warning(
-                "no keys of %s are in %s/config: this host serves and takes transactions, and"
-                " another one produces the blocks",
+                "%s has no keys in %s/config: this host serves the chain and accepts"
+                " transactions, while another host with the keys produces the blocks",
                 self._shown,
                 self.home,
             )
         return is_without_keys
 
     def prove_blocks(self) -> None:
-        """Produce a block after each change of the app hash once the chain has started."""
+        """Make the chain produce a block after each change of the app hash; to be called
+        before the start."""
         self._block_schedule = replace(self._block_schedule, proof_blocks=True)
 
     def open_home(self) -> node_home.Home:
-        """Return the genesis and keys, created if missing; raise ``ConfigurationError``."""
+        """Return the genesis and keys in the home; create them if they are missing; raise
+        ``ConfigurationError``."""
         new = node_home.NewChain(
             self._genesis_chain_id,
             self._genesis_app_state,
@@ -265,24 +270,25 @@ class EmbeddedChain(ChainBackend):
         )
 
     def _guard_keys(self, signer: Signer, genesis: Genesis) -> None:
-        """Check which heights our keys have signed.
+        """Check the heights that our keys have signed against the store.
 
-        A process that only serves a chain does this before its first block, other processes at
-        once. Raise :exc:`~flask_noderpc.errors.ConfigurationError` if a key must not sign.
+        A process that only serves a chain postpones the check until it has to produce a block.
+        Raise :exc:`~flask_noderpc.errors.ConfigurationError` if a key must not sign.
         """
         stored_chain = partial(self._stored_chain, genesis, is_ours=self._has_own_chain())
         self._prepare_keys = partial(
             signer.prepare, stored_chain, accept_loss=self._accept_loss
         )
-        # A process that only serves must not begin a chain if a key's record forbids it: the
-        # process that produces blocks would find this chain and consider it its own.
+        # A process that only serves must check before it begins a chain: the process that
+        # produces blocks would find the chain and take it for its own, even if a key's record
+        # forbids it.
         if self._produces or not self.store.has_chain():
             self._check_keys()
 
     def _has_own_chain(self) -> bool:
-        """Return true if our application made the stored blocks.
+        """Return true if an embedded chain of our application produced the stored blocks.
 
-        A store with imported blocks names no application.
+        The store of a followed or imported chain has no name of an application.
         """
         stored, app = self.store.identity(), self._app
         is_named = stored is not None and stored.application == app.name
@@ -296,7 +302,7 @@ class EmbeddedChain(ChainBackend):
         )
 
     def _stored_chain(self, genesis: Genesis, *, is_ours: bool) -> StoredChain:
-        """Return what the store shows about the heights that our keys have signed."""
+        """Return the heights that our keys have signed according to the store."""
         if not self.store.has_chain():
             before = genesis.initial_height - 1
             return StoredChain(self._shown, before, before, None)
@@ -318,7 +324,8 @@ class EmbeddedChain(ChainBackend):
         )
 
     def produce(self, evidence: tuple[Evidence, ...] = ()) -> int:
-        """Produce one block and return its height; raise as :meth:`Producer.produce` does."""
+        """Produce one block and return its height; raise the errors of
+        :meth:`Producer.produce`."""
         self.store.wait_until_stored()
         return self.block_scheduler().producer.produce(evidence)
 
@@ -330,15 +337,16 @@ class EmbeddedChain(ChainBackend):
         self.start()
         if self._block_scheduler is None:
             raise StoreError(
-                "no block is produced here: the store is read-only, or there are no keys",
+                "this process can't produce blocks: its store is read-only, or NODERPC_HOME has"
+                " no keys of the chain",
                 self.store.location.path,
             )
         self._check_keys()
         return self._block_scheduler
 
     def _check_keys(self) -> None:
-        """Check once whether our keys may sign the next block; raise
-        :exc:`~flask_noderpc.errors.ConfigurationError` if not."""
+        """If not done yet, check whether our keys may sign the next block; raise
+        :exc:`~flask_noderpc.errors.ConfigurationError` if they may not."""
         if self._prepare_keys is not None:
             self._prepare_keys()
             self._prepare_keys = None
@@ -346,7 +354,7 @@ class EmbeddedChain(ChainBackend):
     @property
     def health(self) -> Health:
         if self._is_copy and (self.store.read_only or self.store.location.folder is not None):
-            # A read-only copy gets no new blocks, so they are never late.
+            # A read-only copy gets no new blocks, so blocks are never late.
             return Health()
         return self._health()
 
@@ -360,9 +368,9 @@ class EmbeddedChain(ChainBackend):
         )
 
     def check_disk_space(self) -> None:
-        """Raise :exc:`~flask_noderpc.errors.StoreError` if the disk is too full for a block.
+        """Raise :exc:`~flask_noderpc.errors.StoreError` if the disk has no space for a block.
 
-        This includes the disk of the process that produces blocks, if that is another one.
+        The error of another process that produces blocks is taken from the lease.
         """
         if self._is_copy:
             return
@@ -370,13 +378,14 @@ class EmbeddedChain(ChainBackend):
         last_error = scheduler_error or self.store.lease_state().last_error
         if last_error.startswith(FULL):
             raise StoreError(last_error, self.store.location.path)
-        # The process that produces blocks may lack the disk space to store its error.
+        # Check here as well, because the producing process may lack the space to store its
+        # error.
         if not self.store.has_free_space():
             raise StoreError(FULL, self.store.location.path)
 
     def awaits_first_block(self) -> bool:
-        """Return true until the first block is stored, unless an error prevents its
-        production."""
+        """Return true if the first block is due without a transaction, and not produced yet;
+        false if an error prevents that."""
         if (
             self._is_copy
             or not self._block_schedule.produces_first_block
@@ -390,8 +399,8 @@ class EmbeddedChain(ChainBackend):
 
     @property
     def control(self) -> Control:
-        """Return the control of a development chain; raise as the base class does if the chain
-        has no ``dev``."""
+        """Control of a development chain; raise :exc:`~flask_noderpc.errors.NotSupported` if
+        the chain has no ``dev``."""
         return super().control if self._control is None else self._control
 
     def chain_time(self) -> int:

@@ -1,4 +1,4 @@
-"""Construction of an embedded chain from a mount's settings."""
+"""Create an embedded chain from a mount's settings."""
 
 from __future__ import annotations
 
@@ -26,25 +26,26 @@ ApplicationFactory = Callable[[AppState], Application]
 
 
 def kvstore(settings: Settings, path: str, memory: CacheMemory) -> ApplicationFactory:
-    """Return the factory of the application ``kvstore``."""
+    """Return a function that creates the application ``kvstore`` from its state."""
     return kvstore_of(settings.dialect)
 
 
 def merkle(settings: Settings, path: str, memory: CacheMemory) -> ApplicationFactory:
-    """Return the factory of the application ``merkle``."""
+    """Return a function that creates the application ``merkle`` from its state."""
     return MerkleKVStore
 
 
 def application_named(
     name: str, settings: Settings, path: str, memory: CacheMemory
 ) -> ApplicationFactory:
-    """Return the factory of the application that NODERPC_APPLICATION names.
+    """Return a function that creates the application ``name`` from its state.
 
-    Raise :exc:`~flask_noderpc.errors.ConfigurationError` if a package of its extra is not
-    installed.
+    ``path`` is the store's, and ``memory`` counts the bytes of caches. Raise
+    :exc:`~flask_noderpc.errors.ConfigurationError` if a package of the application's extra is
+    not installed.
     """
     try:
-        # Load the application only if it is used, as it may need the packages of an extra.
+        # Load only this application's module, which may need the packages of an extra.
         from_settings = load(application_kinds()[name].make)
     except ModuleNotFoundError as error:
         raise ConfigurationError(f"NODERPC_APPLICATION = {name!r}: {error}") from None
@@ -55,7 +56,8 @@ def application_named(
 def _on_start(
     settings: Settings, home: Path, accounts: DevAccounts | None, genesis: Genesis
 ) -> None:
-    """Log the warnings and accounts of a home in the process that produces the blocks."""
+    """Log warnings about the home's config.toml, in the process that produces blocks, and the
+    development accounts."""
     if settings.produce:
         warn_of_ignored(home, settings)
     if accounts is not None:
@@ -63,7 +65,7 @@ def _on_start(
 
 
 def _dev_accounts(settings: Settings) -> DevAccounts | None:
-    """Return the accounts that NODERPC_DEV adds; ``None`` without it."""
+    """Return the accounts that NODERPC_DEV adds; ``None`` if it is not set."""
     if not settings.dev:
         return None
     found = dev_accounts_of(application_kinds()[settings.application])
@@ -71,8 +73,8 @@ def _dev_accounts(settings: Settings) -> DevAccounts | None:
         having = [repr(name) for name, kind in application_kinds().items() if kind.dev_accounts]
         cure = f"set it to {' or '.join(having)}, or" if having else "set"
         raise InvalidSetting(
-            "NODERPC_DEV brings funded accounts, and a chain has none if NODERPC_APPLICATION is"
-            f" {settings.application!r}: {cure} NODERPC_DEV to false"
+            "NODERPC_DEV: expected an application with funded accounts, got"
+            f" NODERPC_APPLICATION = {settings.application!r}; {cure} NODERPC_DEV to false"
         )
     return found
 
@@ -84,16 +86,17 @@ def _block_schedule(settings: Settings) -> BlockSchedule:
         first_block=application_kinds()[settings.application].makes_first_block,
     )
     if settings.dev and schedule.at_once:
-        # As after evm_setAutomine, a transaction does not wait for the block interval.
+        # Include a transaction at once, without waiting for the block interval, as after
+        # evm_setAutomine.
         return replace(schedule, interval_s=AT_ONCE_S)
     return schedule
 
 
 def chain_path(settings: Settings, folder: Path) -> str:
-    """Return the path or URL of the database: NODERPC_DATABASE, or a file with a default name
-    in the folder.
+    """Return the path or URL of the store: NODERPC_DATABASE, by default ``noderpc.db`` in the
+    folder.
 
-    Raise :exc:`~flask_noderpc.errors.ConfigurationError` for a URL that is not a store.
+    Raise :exc:`~flask_noderpc.errors.ConfigurationError` for a URL that names no store.
     """
     return location_of(settings.database or folder / "noderpc.db").path
 
@@ -101,7 +104,7 @@ def chain_path(settings: Settings, folder: Path) -> str:
 def chain_from_settings(
     settings: Settings, folder: Path, memory: CacheMemory | None = None
 ) -> EmbeddedChain:
-    """Return a chain that is not opened yet, whose caches count in ``memory``.
+    """Return a chain that is not opened yet; ``memory`` counts the bytes of its caches.
 
     Raise :exc:`~flask_noderpc.errors.ConfigurationError` for settings that contradict each
     other.

@@ -1,4 +1,5 @@
-"""Home of a node: ``config/`` with the genesis and keys in CometBFT's JSON files."""
+"""Home folder of a node: ``config/`` with the genesis document and keys in CometBFT's
+formats."""
 
 from __future__ import annotations
 
@@ -36,22 +37,22 @@ T = TypeVar("T")
 
 _GENESIS = "genesis.json"
 _NODE_KEY = "node_key.json"
-# CometBFT: voting power that init gives the only validator.
+# Voting power of the only validator of a new chain, as with CometBFT's init.
 _POWER = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """Genesis and keys of a node's home."""
+    """Genesis and keys in a node's home folder."""
 
     genesis: Genesis
     keys: tuple[ValidatorKey, ...]
-    """The node's key, then the keys of other ``priv_validator_key*.json`` files."""
+    """The node's validator key, then the keys of other ``priv_validator_key*.json`` files."""
     node_key: PrivateKey
 
     @property
     def validator_keys(self) -> tuple[PrivateKey, ...]:
-        """Private keys of the home, without their files."""
+        """Private validator keys of the home."""
         return tuple(each.key for each in self.keys)
 
 
@@ -75,13 +76,12 @@ class NewChain(NamedTuple):
     """Settings for the files of a new home."""
 
     chain_id: str | None
-    """ID that the chain must have; ``None`` for a random ID."""
+    """Chain ID of the new chain; ``None`` for a random ID."""
     app_state: bytes
     dialect: str
-    """Dialect whose CometBFT version determines how the genesis document is written and
-    read."""
+    """Dialect by whose CometBFT version the genesis document is written and read."""
     development: bool
-    """True if a new validator key may sign heights again."""
+    """True if a new validator key may sign a height twice."""
 
 
 def create(
@@ -95,26 +95,27 @@ def create(
 ) -> Home:
     """Write missing files and load the home; never change existing files.
 
-    Several processes may do this at once: each file is written atomically and only once.
+    Several processes may call this at the same time, as each file is written atomically and
+    only once.
     """
     config, paths = folder / "config", signing_paths(folder)
     new = NewChain(chain_id, app_state, dialect, development)
     if chain_id is not None:
         _check(chain_id)
     try:
-        # CometBFT 0.38: DefaultDirPerm.
+        # The mode is CometBFT 0.38's DefaultDirPerm.
         for directory in (folder, config, paths.key.parent):
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         _write_missing(folder, paths, now, new)
     except OSError as error:
         raise ConfigurationError(
-            f"{config}: {error.strerror}; NODERPC_HOME names a folder that can be written to"
+            f"{config}: {error.strerror}; set NODERPC_HOME to a folder that can be written to"
         ) from None
     home = load(folder, now, new.dialect)
     if chain_id is not None and chain_id != home.genesis.chain_id:
         raise ConfigurationError(
-            f"NODERPC_CHAIN_ID is {chain_id!r} and the genesis in {config} says"
-            f" {home.genesis.chain_id!r}"
+            f"NODERPC_CHAIN_ID: expected {home.genesis.chain_id!r}, the chain ID of the genesis"
+            f" in {config}, got {chain_id!r}; remove it, or set another NODERPC_HOME"
         )
     return home
 
@@ -128,23 +129,23 @@ def _check(chain_id: str) -> None:
 
 
 def signing_paths(folder: Path) -> CometPaths:
-    """Return the files of a home whose keys may sign.
+    """Return the paths of a home whose keys may sign here.
 
-    Raise :exc:`~flask_noderpc.errors.ConfigurationError` if the home belongs to a CometBFT
-    node.
+    Raise :exc:`~flask_noderpc.errors.ConfigurationError` if a CometBFT node uses the home, as
+    its keys would sign twice.
     """
     paths, cure = comet_paths(folder), "--upstream follows that node's chain without its keys"
     try:
         store = paths.found_store()
     except OSError as error:
         raise ConfigurationError(
-            f"{paths.data}: {error.strerror}; db_dir in {config_path(folder)} names a folder"
+            f"{paths.data}: {error.strerror}; set db_dir in {config_path(folder)} to a folder"
             " that can be read"
         ) from None
     if store is not None:
         raise ConfigurationError(
             f"{store}: this is the home of a CometBFT node, whose validator would sign its"
-            f" heights a second time here; {cure}, and for a chain of its own use a new --home"
+            f" heights a second time here; {cure}; for a new chain, pass another --home"
         )
     if paths.remote_signer:
         raise ConfigurationError(
@@ -158,7 +159,7 @@ def signing_paths(folder: Path) -> CometPaths:
 def _write_missing(folder: Path, paths: CometPaths, now: int, new: NewChain) -> None:
     config = folder / "config"
     if has_genesis(folder) and not paths.key.exists():
-        # A new key would not be a validator of this chain.
+        # Create no new key, which would not be a validator of this chain.
         raise ConfigurationError(
             f"{paths.key} is missing: put the key of this chain's validator back"
         )
@@ -182,8 +183,8 @@ def _write_missing(folder: Path, paths: CometPaths, now: int, new: NewChain) -> 
 
 
 def _write_new_key(config: Path, paths: CometPaths, development: bool) -> None:
-    """Write a new key after its development mark and its record, so that a key file without a
-    record can't be a new key."""
+    """Write a new key after its development mark and its record of signatures: a key file
+    without a record is then never new."""
     key = PrivateKey.generate()
     if development:
         mark_development(config, key)
@@ -195,12 +196,12 @@ def _write_new_key(config: Path, paths: CometPaths, development: bool) -> None:
 def mark_old_development_key(
     folder: Path, home: Home, app_state: bytes, *, has_blocks: bool
 ) -> Home:
-    """Mark the key of a home that an older version made under NODERPC_DEV, and return the home.
+    """Mark the key of a home that an older version created with NODERPC_DEV as a development
+    key; return the home.
 
-    Such a home has one key, no record of its signatures, and a development chain: the chain
-    began with ``app_state``, or the folder's name begins with ``dev`` and ``has_blocks`` says
-    that this home made blocks. A copy of a validator's files without blocks would look the same
-    otherwise.
+    Such a home has one key, no record of its signatures, and a development chain: the genesis
+    has ``app_state``, or the folder's name begins with ``dev`` and this home has produced
+    blocks (``has_blocks``). Without blocks, it might be a copy of a validator's files.
     """
     (key, *more), genesis = home.keys, home.genesis
     is_alone = not more and [each.address for each in genesis.validators] == [key.key.address]
@@ -227,8 +228,7 @@ def load(folder: Path, now: int, dialect: str = "") -> Home:
     genesis = _read(config / _GENESIS, lambda content: read_genesis(content, now, dialect))
     files: dict[bytes, ValidatorKey] = {}
     for key, state in keys:
-        # The first file of a key and its record are used; later files of the same key are
-        # copies.
+        # If several files have the same key, use the first one and its record.
         files.setdefault(key.address, ValidatorKey(key, state, is_development(config, key)))
     found = tuple(files.values())
     _check_records(found)
@@ -242,15 +242,16 @@ def load(folder: Path, now: int, dialect: str = "") -> Home:
 
 
 def _check_records(keys: Iterable[ValidatorKey]) -> None:
-    """Raise ``ConfigurationError`` if two keys share a record: each key would consider the
-    heights that the other one signed as its own."""
+    """Raise ``ConfigurationError`` if two keys share a record of signatures, which would mix
+    up the heights that they have signed."""
     seen: set[str] = set()
     for each in keys:
         state = os.path.realpath(each.state)
         if state in seen:
             raise ConfigurationError(
-                f"{state}: expected a record for each validator key, and two keys of this home"
-                " have this one; priv_validator_state_file in config/config.toml names another"
+                f"{state}: expected a separate record of signatures for each validator key, got"
+                " this one for two keys of this home; set priv_validator_state_file in"
+                " config/config.toml to another file"
             )
         seen.add(state)
 
@@ -275,7 +276,7 @@ def _read(path: Path, parse: Callable[[bytes], T]) -> T:
         return parse(read_file(path))
     except OSError as error:
         raise ConfigurationError(
-            f"{path}: {error.strerror}; `flask noderpc init` makes a new home"
+            f"{path}: {error.strerror}; to create a new home, run `flask noderpc init`"
         ) from None
     except ConfigurationError as error:
         raise ConfigurationError(f"{path}: {error}") from None
@@ -291,7 +292,8 @@ def _write_once(path: Path, content: bytes, mode: int = 0o600) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.chmod(draft, mode)
-        # A rename would overwrite a file that another process has just written.
+        # Link the file, because a rename would overwrite a file that another process has just
+        # written.
         os.link(draft, path)
     except FileExistsError:
         pass

@@ -1,4 +1,4 @@
-"""The block producer of an embedded chain; it writes each block under the lease."""
+"""Block producer of an embedded chain, which stores each block while it owns the lease."""
 
 from __future__ import annotations
 
@@ -29,24 +29,23 @@ from .signer import Signer
 log = logging.getLogger("flask_noderpc.producer")
 
 
-# Seconds for one block after which the producer counts as hung.
+# If a block takes more seconds than this, the producer counts as hung and loses the lease.
 _MAX_BLOCK_S = 60.0
 
 _ALL = BlockLimits(-1, -1)
 
-# Number of empty blocks that are stored together, and number of empty blocks after which other
-# requests get a turn. Subscribers get the events of blocks that are stored together at once,
-# and their buffer holds 200 events.
+# Number of empty blocks that are stored together: subscribers get all their events at once,
+# into a buffer of 200 events. After 20 blocks, other greenlets get a turn.
 _EMPTY_TOGETHER, _EMPTY_BEFORE_TURN = 50, 20
-# Seconds between two groups of empty blocks, in which subscribers read the events.
+# Seconds between two groups of empty blocks, for subscribers to read the events.
 _EMPTY_PAUSE_S = 0.01
 
-# Transactions read from the mempool at once for a recheck.
+# Number of transactions that a recheck reads from the mempool at once.
 _RECHECK_BATCH = 20
 
 
 class Producer:
-    """Producer of blocks: each :meth:`produce` makes one. Safe to call from any thread."""
+    """Produces a block with each call of :meth:`produce`; may be used by any thread."""
 
     def __init__(  # noqa: PLR0913  # the last three are keywords
         self,
@@ -65,20 +64,19 @@ class Producer:
         """Create a producer that signs with ``signer`` and holds the lease for ``lease_s``
         seconds.
 
-        The signal ``block_committed`` is sent with ``sender``. No block is produced before
-        ``genesis_time``. With ``uses_clock_time`` a block has the clock's time, at least a
-        second after the last block's time; otherwise it has the time of the votes for the last
-        block.
-        ``retain`` is the minimum number of latest blocks that pruning leaves; with ``None`` the
-        application decides. ``batch_state`` is the application's state for blocks that are
-        stored together.
+        ``sender`` is the sender of the signal ``block_committed``. No block is produced before
+        ``genesis_time``. With ``uses_clock_time``, a block has the clock's time, but at least
+        a second after the last block's time; otherwise it has the median time of the votes for
+        the last block. ``retain`` is the number of latest blocks that pruning leaves; with
+        ``None`` the application decides. ``batch_state`` is the application's state that
+        includes blocks not stored yet, to store several blocks together.
         """
         self._batch_state = batch_state
         self._sender = sender
         self._genesis_time = genesis_time
         self._uses_clock_time = uses_clock_time
         self._retain = retain
-        # ABCI: retain height of the application's last Commit.
+        # Retain height that the application's last Commit returned (ABCI).
         self._retain_height: int | None = None
         self.next_time: int | None = None
         """Time of the next block, in nanoseconds; ``None`` for the default."""
@@ -91,7 +89,7 @@ class Producer:
         self._signer = signer
         self._clock = clock
         self._lease = OwnedLease(store, lease_s)
-        # Height up to which the application has executed the stored blocks.
+        # Height up to which the application has executed the stored blocks; -1 if unknown.
         self._synced_height = -1
         # One thread at a time produces a block or changes the lease.
         self._lock = threading.Lock()
@@ -101,8 +99,8 @@ class Producer:
     def reason_not_begun(self) -> str:
         """Return the reason why the first block is not due yet, or an empty string if it is
         due."""
-        # CometBFT: node.go waits for the genesis time. Read the clock each time, as it may be
-        # changed in the meantime.
+        # Wait for the genesis time, as CometBFT does (node.go). Read the clock at each call,
+        # because it may be changed.
         left = self._genesis_time - self._clock.now()
         if left <= 0 or self._store.reads.latest_height():
             return ""
@@ -148,9 +146,9 @@ class Producer:
     def produce_many(self, count: int, step: int | None = None) -> int:
         """Produce ``count`` blocks and return the last height.
 
-        The first block is produced with the current time, each following block is ``step``
-        seconds later. Empty blocks of development keys are stored together. Raise as
-        :meth:`produce` does.
+        The first block has the current time, each following one is ``step`` seconds later.
+        Empty blocks are stored together if the keys are development keys. Raise the errors of
+        :meth:`produce`.
         """
         height, left = self.produce(), count - 1
         while left:
@@ -165,8 +163,8 @@ class Producer:
         return height
 
     def _produce_empty(self, count: int, step: int | None) -> range:
-        """Produce ``count`` blocks without transactions and return their heights; return an
-        empty range if blocks have to be stored one by one."""
+        """Produce ``count`` empty blocks, store them together and return their heights; return
+        an empty range if blocks must be produced one by one."""
         if not (
             self._batch_state
             and self._uses_clock_time
@@ -205,8 +203,8 @@ class Producer:
     ) -> list[CommittedBlock]:
         """Return ``count`` empty blocks that follow the head.
 
-        Their signatures are not recorded: if the process crashed before they are stored, the
-        record would name blocks that the store does not have.
+        Their signatures are not written to the record: after a crash before the blocks are
+        stored, the record would be ahead of the store.
         """
         limits, version = _block_limits(head, ()), self._app.info().app_version
         keys, blocks = self._signer.plain_keys(), list[CommittedBlock]()
@@ -229,7 +227,7 @@ class Producer:
                 block_id,
                 round_number,
                 keys,
-                # The time of the votes is the next block's time.
+                # Vote at the time that the next block should have.
                 self._clock.now() if is_last else self._time_after(time, step),
             )
             results = proposal.results(block.header.height, execution)
@@ -238,11 +236,11 @@ class Producer:
         return blocks
 
     def _prune(self, height: int) -> None:
-        """Prune a few old blocks.
+        """Prune a few old blocks, after a block of this height was stored.
 
         Errors are only logged, as the new block is already committed.
         """
-        # ABCI: a retain height of 0 means that the application keeps all blocks.
+        # In ABCI, a retain height of 0 means that the application needs all blocks.
         retain_heights = [self._retain_height] if self._retain_height else []
         if self._retain:
             retain_heights.append(height - self._retain + 1)
@@ -250,11 +248,10 @@ class Producer:
             if retain_heights and self._store.reads.base_height() < min(retain_heights):
                 self._store.prune_some(min(retain_heights))
         except Exception:
-            log.exception("the block is stored; old blocks could not be pruned")
+            log.exception("block %d is stored, but old blocks could not be pruned", height)
 
     def _produce(self, evidence: Sequence[Evidence]) -> CommittedBlock:
-        # Each step of a large block takes some 10 ms, during which this process handles no
-        # request.
+        # Let other greenlets run between the steps: each takes some 10 ms for a large block.
         next_turn()
         head = self._store.head()
         self._sync_application(head)
@@ -294,10 +291,11 @@ class Producer:
     def _propose(
         self, head: ChainState, txs: Sequence[bytes], evidence: Sequence[Evidence]
     ) -> tuple[Block, BlockID, int]:
-        """Return the next block, its ID, and the first round in which our keys may sign it.
+        """Return the next block to propose, its ID, and the round in which our keys may sign
+        it.
 
-        A process may have ended after it signed and before it stored the block: the same block
-        gets the same signatures, a different block a later round.
+        If a process ended after it had signed this height and before it stored the block, the
+        same block gets the same signatures, and a different block needs a later round.
         """
         records = self._signer.records()
         first = max((record.next_round(head.height + 1) for record in records), default=0)
@@ -317,7 +315,8 @@ class Producer:
         return () if self.is_frozen else self._store.reap(limits)
 
     def has_includable_txs(self) -> bool:
-        """Return true if the next block would include a pending transaction or evidence."""
+        """Return true if the next block would include a pending transaction or pending
+        evidence."""
         if not self._app.selects_txs:
             return True
         with self._lock:
@@ -349,7 +348,7 @@ class Producer:
             self._lease.acquire()
 
     def acquire_or_renew_lease(self) -> bool:
-        """Return true if this process owns the lease, acquired or renewed now.
+        """Acquire or renew the lease; return true if this process owns it.
 
         Raise :exc:`~flask_noderpc.errors.LeaseLost` once if another process acquired the lease.
         """
@@ -357,8 +356,7 @@ class Producer:
             return self._lease.acquire_or_renew()
 
     def renew_lease(self) -> None:
-        """Renew the lease during a slow block, but not during a block that takes more than a
-        minute."""
+        """Renew the lease while a slow block is produced, but only for a minute."""
         started_at = self._block_started_at
         if started_at is not None and time.monotonic() - started_at < _MAX_BLOCK_S:
             self._lease.renew()
@@ -370,30 +368,31 @@ class Producer:
 
     def check_development(self, action: str) -> None:
         """Raise :exc:`~flask_noderpc.errors.KeyProtected` unless our keys may sign a height
-        again; ``action`` names the action in the error text."""
+        twice; ``action`` is what needs that, for the error text."""
         self._signer.check_development(action)
 
     def rewind(self, height: int) -> None:
         """Remove the blocks above a height.
 
-        Raise as :meth:`produce` does, and :exc:`~flask_noderpc.errors.KeyProtected` for keys
-        that must not sign heights again.
+        Raise the errors of :meth:`produce`, and :exc:`~flask_noderpc.errors.KeyProtected` for
+        keys that must not sign a height twice.
         """
         self.check_development("a chain that goes back")
         with self._lock:
             lease = self._lease.acquire()
             changes = self._app.undo_changes(height)
-            # Lower the record first: a record above the head would look like lost blocks at the
-            # next start.
+            # Lower the record of signatures first: if it were above the head after a crash,
+            # blocks would seem lost at the next start.
             self._signer.lower(height)
             self._store.rewind(height, changes, lease)
             self._synced_height = -1
-            # The next time was set for a block after the removed ones.
+            # Forget the next block's time, which was set for a block after the removed ones.
             self.next_time = None
             self._recheck()
 
     def _evidence(self, head: ChainState, given: Sequence[Evidence]) -> tuple[Evidence, ...]:
-        """Return the given evidence, and as much pending evidence as fits into the block."""
+        """Return the ``given`` evidence, and as much pending evidence as fits into the
+        block."""
         max_bytes = head.params.evidence.max_bytes - sum(map(evidence_bytes, given))
         known = set(map(hashes.evidence_hash_of, given))
         pending = self._store.reap_evidence(max_bytes)
@@ -403,8 +402,8 @@ class Producer:
         )
 
     def _sync_application(self, head: ChainState) -> None:
-        # Another process has produced blocks in the meantime, or the application failed to
-        # commit one.
+        # Replay blocks that another process has produced meanwhile, or that the application
+        # failed to commit.
         if self._synced_height != head.height:
             replay(self._store.reads, self._app)
             self._check_state(head)
@@ -412,21 +411,18 @@ class Producer:
 
     def _check_state(self, head: ChainState) -> None:
         """Raise :exc:`~flask_noderpc.errors.StoreError` if the application's app hash differs
-        from the chain's.
-
-        This happens if another application wrote the store.
-        """
+        from the chain's, as if another application had written the store."""
         app_hash = self._app.info().last_block_app_hash
         if not head.is_genesis and app_hash and app_hash != head.app_hash:
             raise StoreError(
-                f"the application's state is not that of block {head.height}: was the chain"
-                " made with another NODERPC_APPLICATION?"
+                f"the application's state differs from the state after block {head.height}; set"
+                " the NODERPC_APPLICATION with which the chain began, or restore a backup"
             )
 
     def _recheck(self) -> None:
         """Drop pending transactions that are no longer valid.
 
-        Errors are only logged, as the block is already committed.
+        Errors are only logged, because the block is already committed.
         """
         cursor = 0
         try:
@@ -437,7 +433,9 @@ class Producer:
                 if rejected:
                     self._store.drop_pending(rejected)
         except Exception:
-            log.exception("the block is stored; pending transactions could not be rechecked")
+            log.exception(
+                "the block is stored, but pending transactions could not be rechecked"
+            )
 
 
 def _block_limits(head: ChainState, evidence: Sequence[Evidence]) -> BlockLimits:

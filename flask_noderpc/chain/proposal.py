@@ -1,5 +1,5 @@
-"""Pure functions that build a block (proposer, header and votes), and the replay of stored
-blocks."""
+"""Pure functions that build a block (proposer, header and votes), and a function that replays
+stored blocks."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from ..protocol.comet.chain_state import ChainState, tx_bytes
 
 
 class VoteSigner(Protocol):
-    """Validator key that can sign votes."""
+    """A validator key that can sign votes."""
 
     def sign_vote(self, vote: Vote, chain_id: str) -> CommitSig:
-        """Return the signature of a precommit; its time may be the time of an earlier
-        signature."""
+        """Return the signature of a precommit; an earlier signature of the same vote may be
+        returned, with its own time."""
 
 
 Keys = Mapping[bytes, VoteSigner]
@@ -43,11 +43,11 @@ Keys = Mapping[bytes, VoteSigner]
 
 
 def consumed_txs(reaped: Sequence[bytes], proposed: Sequence[bytes]) -> tuple[bytes, ...]:
-    """Return the reaped transactions to remove from the mempool even though no block contains
-    them.
+    """Return the reaped transactions to remove from the mempool although the block does not
+    contain them all.
 
-    An application that added transactions has replaced the transactions that it left out. An
-    application that only left some out has deferred them: they stay in the mempool.
+    If the application added transactions, these replace all reaped ones. If it only left some
+    out, these stay in the mempool for a later block.
     """
     return tuple(reaped) if Counter(proposed) - Counter(reaped) else ()
 
@@ -56,20 +56,22 @@ def check_size(txs: Sequence[bytes], max_bytes: int) -> None:
     """Raise :exc:`~flask_noderpc.errors.InvalidBlock` if a proposal is too large."""
     size = sum(map(tx_bytes, txs))
     if size > max_bytes:
-        raise InvalidBlock(f"the application proposes {size} bytes, a block takes {max_bytes}")
+        raise InvalidBlock(
+            f"prepare_proposal: expected at most {max_bytes} bytes of transactions, got {size}"
+        )
 
 
 def check_power(members: ValidatorSet, keys: Container[bytes]) -> None:
-    """Raise :exc:`~flask_noderpc.errors.ChainHalted` if the keys have two thirds of the voting
-    power or less, so that they can't commit a block."""
+    """Raise :exc:`~flask_noderpc.errors.ChainHalted` unless the keys have more than two thirds
+    of the voting power, which a commit needs."""
     if not members.validators:
         raise ChainHalted("the chain has no validators: its genesis must name some")
     power = sum(v.voting_power for v in members.validators if v.address in keys)
     if power * 3 <= members.total_power * 2:
         raise ChainHalted(
-            f"the keys of this home hold {power} of {members.total_power} voting power, more"
-            " than two thirds are needed: put the other validators' priv_validator_key*.json"
-            " into its config folder"
+            f"expected keys with more than two thirds of the voting power, got {power} of"
+            f" {members.total_power}: put the other validators' priv_validator_key*.json into"
+            " the config folder of this home"
         )
 
 
@@ -78,7 +80,7 @@ def first_signable_round(
 ) -> tuple[int, bytes]:
     """Return the first round whose proposer is in ``keys``, and the proposer's address.
 
-    Rounds before ``first`` are skipped. Raise as :func:`check_power` does.
+    Rounds before ``first`` are skipped. Raise the error of :func:`check_power`.
     """
     check_power(members, keys)
     members, round_number = validators.at_round(members, first), first
@@ -115,7 +117,7 @@ def next_block(
 
 
 def precommit(block: Block, block_id: BlockID, round_number: int) -> Vote:
-    """Return the vote for a block; validator and time are not set."""
+    """Return the precommit for a block, without validator and time."""
     height = block.header.height
     return Vote(VoteType.PRECOMMIT, height, round_number, block_id, ZERO_TIME, b"", 0)
 
@@ -123,10 +125,10 @@ def precommit(block: Block, block_id: BlockID, round_number: int) -> Vote:
 def precommits(
     head: ChainState, block: Block, block_id: BlockID, round_number: int, keys: Keys, now: int
 ) -> Commit:
-    """Return a block's commit, signed with the given keys; the votes of other validators are
+    """Return a block's commit, signed with these keys; votes of other validators are
     absent."""
     header = block.header
-    # CometBFT: a vote is at least one millisecond later than its block.
+    # As in CometBFT, a vote is at least one millisecond later than its block.
     time = max(now, header.time + MILLISECOND)
     signatures = []
     for index, validator in enumerate(head.validators.validators):
@@ -143,7 +145,7 @@ def precommits(
 
 
 def commit_at_time(head: ChainState, keys: Keys, now: int) -> Commit:
-    """Return the last commit, signed again with the given keys at another time.
+    """Return the last commit, signed again with these keys at another time.
 
     The next block's time is the median time of these votes.
     """
@@ -188,7 +190,7 @@ def request(
 
 
 def results(height: int, execution: BlockExecution) -> BlockResults:
-    """Return the results of a block's execution in the form that is stored."""
+    """Convert the results of a block's execution to those that are stored."""
     return BlockResults(
         height,
         execution.tx_results,
@@ -208,7 +210,10 @@ def replay(reads: ChainReads, application: Application) -> None:
     """
     executed, latest = application.info().last_block_height, reads.latest_height()
     if executed > latest:
-        raise StoreError(f"the application is at height {executed}, its store at {latest}")
+        raise StoreError(
+            f"the application is at height {executed}, which is above the store's height"
+            f" {latest}; restore a store that has these blocks"
+        )
     base = reads.base_height()
     if executed + 1 < base and base > reads.initial_height():
         # CometBFT: state/errors.go, ErrAppBlockHeightTooLow.
@@ -224,6 +229,7 @@ def replay(reads: ChainReads, application: Application) -> None:
         )
         if execution.app_hash != reads.results(height).app_hash:
             raise StoreError(
-                f"the application's state at height {height} differs from the stored one"
+                f"the application's app hash at height {height} differs from the stored one;"
+                " set the NODERPC_APPLICATION with which the chain began"
             )
         application.commit(height)

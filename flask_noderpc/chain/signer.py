@@ -1,4 +1,4 @@
-"""Signatures with a home's validator keys that never conflict with an earlier signature."""
+"""Sign votes with a home's validator keys, never in conflict with an earlier signature."""
 
 from __future__ import annotations
 
@@ -30,14 +30,15 @@ class StoredChain(NamedTuple):
     """Heights that a home's keys have signed, according to its store."""
 
     store_name: str
-    """Description of the store, for error texts."""
+    """Name of the store, for error texts."""
     head: int
-    """Height of the last block; without blocks the height before the first block."""
+    """Height of the latest block; if there are no blocks, the height before the first one."""
     highest: int
-    """Highest height that the keys may have signed: a process may have ended after it signed
-    and before it stored the block."""
+    """Highest height that the keys may have signed: one above the head, as a process may have
+    ended after it signed a block and before it stored the block."""
     own_state: ChainState | None
-    """State after the last block if this home made the blocks, or ``None``."""
+    """Chain state after the latest block if this home produced the blocks, otherwise
+    ``None``."""
 
 
 ReadStoredChain = Callable[[], StoredChain]
@@ -49,22 +50,24 @@ _EMPTY_RECORD_JSON = '{"height": "0", "round": 0, "step": 0}'
 
 
 class GuardedKey:
-    """Validator key that writes each signature to its record before returning it."""
+    """A validator key that writes each signature to its record file before it returns the
+    signature."""
 
     def __init__(self, file: ValidatorKey) -> None:
         self.key = file.key
         self.is_development = file.is_development
-        # Resolve a link, so that replacing the file does not replace the link.
+        # Resolve a symbolic link, so that writing the record replaces the file and not the
+        # link.
         self._path = Path(os.path.realpath(file.state))
         self._is_link = file.state.is_symlink()
 
     def record(self) -> LastSigned:
-        """Return the record; raise :exc:`~flask_noderpc.errors.ChainHalted` if it is missing or
-        invalid."""
+        """Return the record of the last signature; raise
+        :exc:`~flask_noderpc.errors.ChainHalted` if it is missing or invalid."""
         try:
             found = read_record(self._path)
         except ConfigurationError as error:
-            # Clients see the reason, so it must not contain the folder.
+            # Remove the folder from the reason, which clients see.
             reason = str(error).replace(str(self._path), self._path.name)
             raise ChainHalted(f"nothing is signed: {reason}") from None
         if found is None:
@@ -72,7 +75,7 @@ class GuardedKey:
         return found
 
     def sign_vote(self, vote: Vote, chain_id: str) -> CommitSig:
-        """Return the signature of a precommit after its record was written to the disk.
+        """Sign a precommit, write the record to disk, and return the signature.
 
         Raise :exc:`~flask_noderpc.errors.ChainHalted` for a vote that conflicts with an earlier
         vote, or if the record can't be written.
@@ -80,12 +83,13 @@ class GuardedKey:
         if self.is_development:
             with locked(self._path.parent):
                 return self._sign(vote, chain_id, durable=False)
-        # Writing to the disk blocks for milliseconds, so this runs in a thread.
+        # Use a native thread, because flushing to disk blocks for milliseconds.
         return in_thread(partial(self._sign_once, vote, chain_id))
 
     def _sign_once(self, vote: Vote, chain_id: str) -> CommitSig:
         with locked(self._path.parent):
-            # Another process may have signed after the block was proposed.
+            # Read the record again, as another process may have signed since the block was
+            # proposed.
             record = self.record()
             if (signed := record.signature_of(vote, chain_id)) is not None:
                 return signed
@@ -104,18 +108,22 @@ class GuardedKey:
         return signed
 
     def prepare(self, read_stored: ReadStoredChain, *, accept_loss: bool) -> None:
-        """Write a missing record from the chain that this home made.
+        """Check the key's record against the store; if it is missing, write it from the stored
+        chain.
 
-        A link whose file is missing is not replaced: the file may be on a disk that is not
-        mounted. Raise :exc:`~flask_noderpc.errors.ConfigurationError` if the store has lost
-        blocks that the key signed, so that the key must not sign the block after the head; with
-        ``accept_loss`` a development key continues from the head.
+        The record is only written if this home produced the chain and the path is not a
+        symbolic link, whose file may be on a disk that is not mounted. Raise
+        :exc:`~flask_noderpc.errors.ConfigurationError` otherwise, and if the store has lost
+        blocks that the key signed; with ``accept_loss``, a development key then continues from
+        the head.
         """
         record = read_record(self._path)
-        # Read the head after the record: another process may be producing blocks.
+        # Read the head after the record, because another process may produce blocks meanwhile:
+        # the record must not seem ahead.
         stored = read_stored()
         if not self._is_link:
-            # Create the folder even if no record is written here: the user may write one.
+            # Create the folder even if no record is written here, as the error below may ask
+            # the user to write one.
             make_folder(self._path.parent)
         if record is not None:
             if record.height > stored.highest:
@@ -136,17 +144,18 @@ class GuardedKey:
 
     def _write_first(self, record: LastSigned) -> None:
         with locked(self._path.parent):
-            # Another process may have written the record and signed in the meantime.
+            # Skip this if another process has written the record meanwhile.
             if read_record(self._path) is None:
                 write_record(self._path, record, durable=True)
 
     def _accept_lost_blocks(self, stored: StoredChain, *, accept_loss: bool) -> None:
         """Let a development key continue without blocks that the store has lost.
 
-        Raise :exc:`~flask_noderpc.errors.ConfigurationError` for other keys, and without
-        ``accept_loss``.
+        Raise :exc:`~flask_noderpc.errors.ConfigurationError` for another key, or if
+        ``accept_loss`` is false.
         """
-        # Read the record again after the head: a rewinding chain lowers the record first.
+        # Read the record again, after the head: a process that rewinds the chain lowers the
+        # record before it removes blocks.
         record = read_record(self._path)
         if record is None or record.height <= stored.highest:
             return
@@ -156,7 +165,7 @@ class GuardedKey:
             self.lower(stored.head)
             log.warning(
                 "%s: --accept-loss: %s are missing (%s), and the chain continues from block %s:"
-                " clients that saw the missing blocks will see others in their place",
+                " clients that saw the missing blocks will see other blocks at these heights",
                 stored.store_name,
                 lost,
                 count,
@@ -186,7 +195,7 @@ class GuardedKey:
         )
 
     def lower(self, height: int) -> None:
-        """Lower the record of a development key to a height, if the record is above it."""
+        """Lower the record of a development key to a height if it is above that height."""
         with locked(self._path.parent):
             record = read_record(self._path)
             if record is not None and record.height > height:
@@ -195,7 +204,7 @@ class GuardedKey:
 
 
 def _record_of(head: ChainState, key: PrivateKey) -> LastSigned:
-    """Return the record of a key that has signed all blocks of a chain up to its head."""
+    """Return the record that a key has after signing the blocks of a chain up to its head."""
     commit = head.commit
     found = head.last_validators.by_address.get(key.address)
     if found is None or not commit.signatures[found[0]].signature:
@@ -206,13 +215,13 @@ def _record_of(head: ChainState, key: PrivateKey) -> LastSigned:
 
 
 class Signer:
-    """Validator keys of a home."""
+    """All validator keys of a home."""
 
     def __init__(self, files: Sequence[ValidatorKey]) -> None:
         self.keys = {file.key.address: GuardedKey(file) for file in files}
-        """Keys by address."""
+        """Keys by validator address."""
         self.is_development = all(file.is_development for file in files)
-        """True if all keys may sign a height again."""
+        """True if all keys are development keys, which may sign a height twice."""
 
     def prepare(self, read_stored: ReadStoredChain, *, accept_loss: bool) -> None:
         """Prepare each key; raise :exc:`~flask_noderpc.errors.ConfigurationError`."""
@@ -226,14 +235,14 @@ class Signer:
                 key.lower(height)
 
     def plain_keys(self) -> dict[bytes, PrivateKey]:
-        """Return the development keys, which may sign a height again, by address; raise as
-        :meth:`check_development` does."""
+        """Return the private keys, whose signatures are not recorded, by address; raise the
+        error of :meth:`check_development`."""
         self.check_development("a vote with another time")
         return {address: key.key for address, key in self.keys.items()}
 
     def check_development(self, action: str) -> None:
         """Raise :exc:`~flask_noderpc.errors.KeyProtected` unless all keys may sign a height
-        again."""
+        twice."""
         if not self.is_development:
             raise KeyProtected(action)
 

@@ -1,4 +1,4 @@
-"""Parts that features add to a mount: chains that replace the embedded chain, and the accounts
+"""Interfaces for features: chains that replace a mount's embedded chain, and funded accounts
 of development chains (NODERPC_DEV), whose keys are public."""
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ class Process:
     """One of the processes that ``noderpc start`` runs."""
 
     serves: bool = True
-    """False for a process without a listening socket, which calls
+    """False for a process that serves no requests, but calls
     :meth:`~flask_noderpc.ChainBackend.follow`."""
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """Settings that differ in this process."""
+    """Values of settings that differ in this process, by name."""
 
 
 class ChainSource(ABC):
-    """Chain that replaces the embedded chain if a setting selects it, such as the chain of
-    other nodes.
+    """Source of a chain that replaces the embedded chain if a setting selects it, such as a
+    followed chain.
 
-    ``path`` is the file or URL of the mount's store, from NODERPC_DATABASE or its default.
-    Files and connections are opened when a method is called.
+    ``path`` is the file or URL of the mount's store, from NODERPC_DATABASE or its default. No
+    file or connection is opened before a method is called.
     """
 
     def __init__(self, settings: Settings, path: str) -> None:
@@ -48,12 +48,12 @@ class ChainSource(ABC):
 
     @abstractmethod
     def backend(self) -> ChainBackend:
-        """Return the backend of a mount, which is not opened yet; raise as :meth:`check`
-        does."""
+        """Return the mount's backend, which is not opened yet; raise the errors of
+        :meth:`check`."""
 
     def dialect(self) -> str:
-        """Return the name of the dialect that is served if NODERPC_DIALECT is not set; by
-        default that setting's default."""
+        """Return the name of the dialect to serve if NODERPC_DIALECT is not set; by default
+        the default of that setting."""
         return self.settings.dialect
 
     @abstractmethod
@@ -62,7 +62,7 @@ class ChainSource(ABC):
         at http://node:26657``."""
 
     def nodes(self) -> Sequence[str]:
-        """Return the addresses of the upstream nodes without credentials; by default none."""
+        """Return the addresses of the upstream nodes without credentials; empty by default."""
         return ()
 
     def processes(self) -> Iterable[Process]:
@@ -73,12 +73,12 @@ class ChainSource(ABC):
     def watch(
         self, dialect: str, *, has_bars: bool
     ) -> AbstractContextManager[Callable[[], Mapping[str, Any]]]:
-        """Watch the chain from the parent of the processes.
+        """Watch the chain in the parent process of ``noderpc start``.
 
-        Yield a function that returns the settings that have changed since the start; it is
-        called several times a second. ``dialect`` is the result of :meth:`dialect`, or empty if
-        NODERPC_DIALECT is set. With ``has_bars``, progress is shown in the terminal. By default
-        settings never change.
+        Yield a function that returns settings that have changed since the start, and that is
+        called several times a second. ``dialect`` is the result of :meth:`dialect`, or empty
+        if NODERPC_DIALECT is set. With ``has_bars``, progress is shown in the terminal. By
+        default settings never change.
         """
         return nullcontext(dict)
 
@@ -94,7 +94,9 @@ def chain_source(settings: Settings, path: str) -> ChainSource | None:
     }
     if len(asked) > 1:
         keys = " and ".join(PREFIX + setting.upper() for setting in asked.values())
-        raise InvalidSetting(f"{keys} ask for chains from different sources: set one of them")
+        raise InvalidSetting(
+            f"{keys}: expected one of these settings, got several; set only one"
+        )
     for name in asked:
         source: ChainSource = load(name)(settings, path)
         return source
@@ -102,7 +104,7 @@ def chain_source(settings: Settings, path: str) -> ChainSource | None:
 
 
 log = logging.getLogger("flask_noderpc.dev")
-# The accounts have a separate logger, as ``noderpc start`` shows them itself.
+# Accounts are logged by a separate logger, because ``noderpc start`` shows them itself.
 accounts_log = log.getChild("accounts")
 
 
@@ -116,12 +118,12 @@ class DevAccounts(ABC):
 
     @abstractmethod
     def log(self, settings: Settings, genesis: Genesis) -> None:
-        """Log the accounts of a starting chain, and a warning if the chain began without
+        """Log the accounts when a chain starts, and a warning if the chain began without
         them."""
 
     @abstractmethod
     def banner(self, settings: Settings, home: Path, curl: str) -> Iterator[tuple[str, str]]:
-        """Yield lines for the output of ``noderpc start``, each with its title.
+        """Yield lines for the startup message of ``noderpc start``, each as title and text.
 
         ``home`` is the chain's folder, ``curl`` the command for requests to its node RPC.
         """

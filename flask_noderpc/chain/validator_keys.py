@@ -1,5 +1,5 @@
-"""Key files of a home in CometBFT's formats, development keys, and the record of the last vote
-that a key signed.
+"""Key files of a home in CometBFT's formats, marks of development keys, and the record of the
+last vote that a key signed.
 
 CometBFT 0.38: privval/file.go. Two signatures for the same height, round and step with
 different block IDs prove misbehaviour, for which a validator loses its stake.
@@ -61,10 +61,10 @@ def read_validator_key(document: bytes) -> PrivateKey:
         return _ed25519(key)
     if key.type == _ML_DSA_65_NAME:
         raise ConfigurationError(
-            f"key file: expected a key that can sign here, got a {_ML_DSA_65_NAME}:"
-            f" signatures of {ML_DSA_65} are verified, and not made. `noderpc start --upstream"
-            " URL` follows the node that signs with it; `noderpc init --home NEW` makes a home"
-            " of another key"
+            f"key file: expected a key that can sign here, got a {_ML_DSA_65_NAME}: this node"
+            f" only verifies signatures of {ML_DSA_65}; follow the node that signs with this"
+            " key (`noderpc start --upstream URL`), or create a home with another key"
+            " (`noderpc init --home NEW`)"
         )
     others = dict(_SECRET_ONLY_TYPES.values())
     if key.type not in others:
@@ -76,7 +76,7 @@ def read_validator_key(document: bytes) -> PrivateKey:
         return others[key.type](key.value)
     except ValueError as error:
         raise ConfigurationError(
-            f"key file: the {key.type} is not usable: {error}; keys of type {ED25519} need no"
+            f"key file: the {key.type} can't be used: {error}; a key of type {ED25519} needs no"
             " further library"
         ) from None
 
@@ -98,7 +98,9 @@ def _ed25519(key: _Key) -> PrivateKey:
         raise ConfigurationError(f"key file: expected a 64-byte {_ED25519_NAME}")
     private = PrivateKey(key.value[:32])
     if private.public.value != key.value[32:]:
-        raise ConfigurationError("key file: the public key does not belong to the seed")
+        raise ConfigurationError(
+            "key file: expected the public key of the seed, got another; restore the file"
+        )
     return private
 
 
@@ -126,13 +128,13 @@ def node_key_document(key: PrivateKey) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class ValidatorKey:
-    """A validator key of a home."""
+    """A validator key of a home, with its record file."""
 
     key: PrivateKey
     state: Path
-    """Path of the record of the last signature."""
+    """Path of the record of the key's last signature."""
     is_development: bool = False
-    """True if the key may sign a height again."""
+    """True if the key may sign a height twice."""
 
 
 def key_files(paths: CometPaths) -> Iterator[tuple[Path, Path]]:
@@ -141,7 +143,7 @@ def key_files(paths: CometPaths) -> Iterator[tuple[Path, Path]]:
     yield paths.key, paths.state
     more = sorted(paths.key.parent.glob(f"{_KEY}*.json"))
     for path in more:
-        # A node whose settings name another key file does not use the default one.
+        # Skip the default file if config.toml names another one.
         if path not in (paths.key, path.with_name(f"{_KEY}.json")):
             yield path, paths.state.with_name(path.name.replace(_KEY, _STATE, 1))
 
@@ -156,7 +158,7 @@ def is_development(config: Path, key: PrivateKey) -> bool:
 
 
 def mark_development(config: Path, key: PrivateKey) -> None:
-    """Mark a key as a development key, whose chain may rewind and sign heights again."""
+    """Mark a key as a development key, which may sign a height twice."""
     _mark(config, key).write_text(
         "The validator key of this name was made for development: its chain may rewind and"
         " sign heights again.\nNever use it on a chain that has other validators.\n"
@@ -164,15 +166,15 @@ def mark_development(config: Path, key: PrivateKey) -> None:
 
 
 PRECOMMIT = 3
-"""CometBFT: step 1 is a proposal, step 2 a prevote, and step 3 a precommit."""
+"""Step of a precommit; as in CometBFT, step 1 is a proposal and step 2 a prevote."""
 
-# Unlike Go, Python's int() also accepts blanks and underscores.
+# Syntax of Go's integers; Python's int() also accepts blanks and underscores.
 _INTEGER = re.compile("-?[0-9]{1,20}")
-# Seconds to wait while another process signs, and seconds between two attempts.
+# Seconds to wait while another process holds the lock, and seconds between two attempts.
 _PATIENCE_S, _PAUSE_S = 1.0, 0.001
 
 MAX_ROUND = 100_000
-"""Maximum round. The validators are rotated once for each round, so the number is limited."""
+"""Maximum round, which limits the work, as the validators are rotated once for each round."""
 
 
 class _Document(jsoncodec.Struct):
@@ -185,7 +187,7 @@ class _Document(jsoncodec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class LastSigned:
-    """Height, round, step and signature of the last signed message."""
+    """Record of a key's last signature: height, round, step, signature, and signed bytes."""
 
     height: int = 0
     round: int = 0
@@ -200,28 +202,31 @@ class LastSigned:
         """
         if self.height > height:
             raise ChainHalted(
-                f"height {height} can't be signed: the validator key has signed height"
-                f" {self.height} already"
+                f"height {height} can't be signed, as the validator key has already signed"
+                f" height {self.height}"
             )
         if self.height < height:
             return 0
-        # A stored precommit can be used again. An earlier step means that a CometBFT node with
-        # this key votes in this round.
+        # A recorded precommit can be returned again. After an earlier step, skip the round: a
+        # CometBFT node with this key has begun it.
         round_number = self.round if self.step == PRECOMMIT else self.round + 1
         if round_number >= MAX_ROUND:
-            raise ChainHalted(f"height {height} can't be signed: it is at round {self.round}")
+            raise ChainHalted(
+                f"height {height} can't be signed: expected a round below {MAX_ROUND}, got"
+                f" {self.round} in the key's record"
+            )
         return round_number
 
     def allows(self, vote: Vote, chain_id: str) -> bool:
-        """Return true if a precommit is later than all signed messages, or if it was already
-        signed."""
+        """Return true if the key may sign a precommit: it is later than the last signature, or
+        was signed already."""
         if (vote.height, vote.round) > (self.height, self.round):
             return True
         return self.signature_of(vote, chain_id) is not None
 
     def signature_of(self, vote: Vote, chain_id: str) -> CommitSig | None:
-        """Return the stored signature and its timestamp if the vote differs at most in its
-        time, or ``None``."""
+        """Return the recorded signature, with its own time, if it is for the same vote apart
+        from the time; otherwise ``None``."""
         signed = (self.height, self.round, self.step)
         if signed != (vote.height, vote.round, PRECOMMIT) or not self.signature:
             return None
@@ -233,7 +238,7 @@ class LastSigned:
         return CommitSig(BlockIDFlag.COMMIT, vote.validator_address, timestamp, self.signature)
 
     def document(self) -> bytes:
-        """Encode the record as CometBFT does."""
+        """Encode the record as CometBFT's ``priv_validator_state.json``."""
         members: dict[str, object] = {
             "height": str(self.height),
             "round": self.round,
@@ -247,7 +252,8 @@ class LastSigned:
 
 
 def _timestamp(sign_bytes: bytes) -> int | None:
-    """Return the time of a canonical vote; ``None`` if the bytes are not a vote."""
+    """Return the time in a canonical vote, in nanoseconds; ``None`` if the bytes are not a
+    vote."""
     try:
         body = Message(b"\x0a" + sign_bytes).blob(1)
         stamp = Message(Message(body).blob(5))
@@ -259,7 +265,7 @@ def _timestamp(sign_bytes: bytes) -> int | None:
 def read_record(path: Path) -> LastSigned | None:
     """Read a record; return ``None`` if the file is missing.
 
-    Raise :exc:`~flask_noderpc.errors.ConfigurationError` for an unusable file.
+    Raise :exc:`~flask_noderpc.errors.ConfigurationError` if the file can't be used.
     """
     try:
         content = read_file(path)
@@ -279,8 +285,8 @@ def read_record(path: Path) -> LastSigned | None:
         _check(record)
     except ValueError as error:
         raise ConfigurationError(
-            f"{path}: not a record of signatures in CometBFT's format: {error}; put the file"
-            " back from the machine that signed last"
+            f"{path}: expected a record of signatures in CometBFT's format: {error}; copy the"
+            " file from the machine that signed last"
         ) from None
     return record
 
@@ -304,7 +310,8 @@ def _check(record: LastSigned) -> None:
 
 def write_record(path: Path, record: LastSigned, *, durable: bool) -> None:
     """Replace the record atomically; with ``durable``, wait until it is on the disk."""
-    # The lock admits one writing process at a time; a killed process leaves at most this file.
+    # Use one name for all drafts: the lock admits one writer at a time, and a draft that a
+    # killed process left is overwritten.
     draft = path.with_name(f"{path.name}.new")
     try:
         _write_draft(draft, record.document(), durable)
@@ -314,8 +321,8 @@ def write_record(path: Path, record: LastSigned, *, durable: bool) -> None:
     except OSError as error:
         raise ChainHalted(
             f"nothing is signed: {path.name}: {error.strerror}",
-            "the file must be writable: priv_validator_state_file in config/config.toml names"
-            " another place",
+            "make the file writable, or set priv_validator_state_file in config/config.toml to"
+            " another file",
         ) from None
 
 
@@ -337,13 +344,14 @@ def _sync_folder(folder: Path) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Create the folder of records; raise ``ConfigurationError`` if that fails."""
+    """Create the folder of the records of signatures; raise ``ConfigurationError`` if that
+    fails."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise ConfigurationError(
-            f"{folder}: {error.strerror}; the records of validator keys are written there, or"
-            " to the file that priv_validator_state_file in config/config.toml names"
+            f"{folder}: {error.strerror}; make it writable for the records of validator keys,"
+            " or set priv_validator_state_file in config/config.toml to another file"
         ) from None
 
 
@@ -356,18 +364,19 @@ def _lock(handle: int) -> None:
         except BlockingIOError:
             if time.monotonic() > deadline:
                 raise ChainHalted(
-                    "nothing is signed: another process is signing with the keys of this home,"
-                    " and does not go on"
+                    "nothing is signed: another process holds the lock of this home's keys for"
+                    " too long; resume or end it"
                 ) from None
             time.sleep(_PAUSE_S)
 
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Exclude other threads and processes that sign with keys whose records are in the folder.
+    """In this context, hold the lock of the folder of records, so that no other thread or
+    process signs with its keys.
 
     Raise :exc:`~flask_noderpc.errors.ChainHalted` if another process holds the lock for a
-    second, such as a process stopped by a signal.
+    second, for example because it is stopped by a signal.
     """
     try:
         handle = os.open(folder, os.O_RDONLY)
@@ -377,7 +386,7 @@ def locked(folder: Path) -> Iterator[None]:
         _lock(handle)
         yield
     finally:
-        # A child process forked in the meantime has a copy of the descriptor, so closing ours
-        # alone would not release the lock.
+        # Unlock explicitly: a child process forked meanwhile has a copy of the descriptor, so
+        # that closing ours would not release the lock.
         fcntl.flock(handle, fcntl.LOCK_UN)
         os.close(handle)

@@ -1,4 +1,4 @@
-"""Addresses of upstream nodes, whose credentials appear in no log and no error."""
+"""Addresses of upstream nodes; their credentials never appear in logs and errors."""
 
 from __future__ import annotations
 
@@ -31,10 +31,12 @@ class Address:
 
     @classmethod
     def parse(cls, text: str, header: str = "", setting: str = "URL") -> Address:
-        """Parse ``http://host:port``, ``https://…``, ``tcp://…`` or ``host:port``.
+        """Parse ``http://host:port``, ``https://host:port``, ``tcp://host:port`` or
+        ``host:port``.
 
-        Raise :exc:`~flask_noderpc.errors.InvalidSetting`, which names the setting and hides the
-        text's credentials.
+        ``header`` is sent with each request. Raise
+        :exc:`~flask_noderpc.errors.InvalidSetting`, which names the ``setting`` and hides
+        credentials.
         """
         found = _SCHEME.match(text)
         try:
@@ -43,21 +45,22 @@ class Address:
             port = url.port or _PORTS[scheme]
         except (KeyError, ValueError):
             raise _invalid(setting, found[1] if found else "") from None
-        # A slash in a password would end the host, and the rest of the password would become
-        # the path, which is logged.
+        # Refuse an "@" in the path: a slash in the password was not escaped, so that the host
+        # would be a part of the password, and would be logged.
         if not url.hostname or "@" in url.path:
             raise _invalid(setting, scheme)
         return cls(scheme, url.hostname, port, _path(url), _user(url), header)
 
     @property
     def name(self) -> str:
-        """Address for logs and errors: without credentials, path and query."""
+        """URL for logs and errors, without credentials, path and query."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{self.scheme}://{host}:{self.port}"
 
     @property
     def headers(self) -> dict[str, str]:
-        """Headers with credentials; the URL's own replace an ``Authorization`` header."""
+        """Headers to send with each request; credentials in the URL replace an
+        ``Authorization`` header."""
         name, _, value = self.header.partition(":")
         found = {name.title(): value.strip()} if name else {}
         if self.user is not None:
@@ -72,14 +75,17 @@ class Address:
 
 
 def names_of(addresses: Sequence[Address]) -> list[str]:
-    """Return a name for each address; raise ``ConfigurationError`` for an address that is given
+    """Return a name for each address; raise ``InvalidSetting`` for an address that is listed
     twice.
 
-    Addresses that only differ in hidden parts, such as nodes behind one gateway, are numbered.
+    Addresses that differ only in credentials or path, such as nodes behind one gateway, get a
+    number.
     """
     for number, each in enumerate(addresses):
         if each in addresses[:number]:
-            raise InvalidSetting(f"the node {each.name} is named twice: name each node once")
+            raise InvalidSetting(
+                f"upstream nodes: expected different URLs, got {each.name} twice; remove one"
+            )
     names = [each.name for each in addresses]
     return [
         f"{name} ({number + 1})" if name in names[:number] else name
@@ -99,10 +105,10 @@ def _user(url: SplitResult) -> str | None:
 
 def _invalid(setting: str, scheme: str) -> InvalidSetting:
     # The rest of the URL may contain a password.
-    shown = f"{scheme}://…" if scheme else "it"
+    shown = f"{scheme}://…" if scheme else "another text"
     return InvalidSetting(
-        f"{setting}: the URL of a node is http://host:port or https://host:port, and {shown} is"
-        " not (in a password, / is %2F and @ is %40)"
+        f"{setting}: expected the URL of a node, http://host:port or https://host:port, got"
+        f" {shown} (in a password, write / as %2F and @ as %40)"
     )
 
 
@@ -133,6 +139,6 @@ for _name in ("urllib3.connection", "urllib3.connectionpool"):
 
 
 def hide_path(path: str) -> None:
-    """Hide a path with its query, unless it is the default path."""
+    """Hide this path and query in urllib3's log records, unless it is ``/``."""
     if path != "/":
         _hidden.paths = _hidden.paths | {path}

@@ -1,5 +1,5 @@
-"""``CompanionBackend``: serves a chain that is followed into a store, and forwards other
-calls."""
+"""``CompanionBackend``: serves a followed chain from a store, and forwards other calls to
+nodes."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ T = TypeVar("T")
 
 
 class CompanionBackend(ChainBackend):
-    """A backend beside running nodes.
+    """A backend that serves the chain of running nodes.
 
     Blocks, results and searches are read from ``store``; mempool, application and network are
-    read from the nodes. ``connect`` makes the upstreams to follow, ``connect_forward`` those
-    for calls of clients, and ``connect_evm`` the connection to their EVM JSON-RPC. Only a
-    separate process calls :meth:`follow`; serving processes only read.
+    read from the nodes. ``connect`` returns the upstreams to follow, ``connect_forward`` the
+    upstreams for calls of clients, and ``connect_evm`` a client of their EVM JSON-RPC. Only
+    the following process calls :meth:`follow`; serving processes only read.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class CompanionBackend(ChainBackend):
                 store,
                 lambda: self._forward,
                 options,
-                # This is a lambda, as reading the attribute connects to the nodes.
+                # Use a lambda, as reading the property ``network`` makes the upstreams.
                 lambda: self.network.last_error(),  # noqa: PLW0108
             )
         )
@@ -68,12 +68,12 @@ class CompanionBackend(ChainBackend):
         self._connect, self._connect_forward = connect, connect_forward
         self._connect_evm, self._options = connect_evm, options
         self.reserve: Reserve = nullcontext
-        """Context in which the thread of a request waits for a node."""
+        """Function that returns a context in which a server thread waits for a node."""
         self._start_lock = threading.Lock()
         self._started_pid = 0
         self._follower: Follower | None = None
 
-    # Parts that the nodes answer.
+    # Capabilities whose calls are forwarded to the nodes.
 
     @cached_property
     def _forward(self) -> Upstreams:
@@ -83,7 +83,8 @@ class CompanionBackend(ChainBackend):
         return upstreams
 
     def _refused(self) -> dict[str, str]:
-        # A store is only made once a node has reported a chain.
+        # The store is created when a node first reports its chain; before, nothing is
+        # recorded.
         return shared_state.refused_upstreams(self.store) if self.store.is_made() else {}
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Beginning of a store: a trusted header, and the state after its block."""
+"""Begin a store with a trusted header and the state after its block."""
 
 from __future__ import annotations
 
@@ -30,17 +30,18 @@ class FetchOptions:
 
     trust: TrustOptions = field(default_factory=TrustOptions)
     jobs: int = 4
-    """Number of chunks of blocks that are fetched at a time."""
+    """Number of chunks of blocks that are fetched in parallel."""
     unchecked: frozenset[str] = frozenset()
-    """Fields that the chain computes differently, such as ``data_hash``."""
+    """Fields that the chain computes in its own way, such as ``data_hash``."""
     chain_id: str = ""
-    """ID of the only chain to fetch; if it is empty, the store's or the nodes'."""
+    """ID of the chain to fetch; empty for the store's or, in an empty store, the nodes'
+    chain."""
 
     def __post_init__(self) -> None:
         if others := sorted(self.unchecked - MAY_BE_UNCHECKED):
             raise InvalidSetting(
-                f"--unchecked (NODERPC_UNCHECKED) {others[0]!r}: it may be"
-                f" {', '.join(sorted(MAY_BE_UNCHECKED))}"
+                f"--unchecked (NODERPC_UNCHECKED): expected some of"
+                f" {', '.join(sorted(MAY_BE_UNCHECKED))}; got {others[0]!r}"
             )
         if "validators_hash" in self.unchecked:
             trust = replace(self.trust, takes_unknown_keys=True)
@@ -54,18 +55,19 @@ def begin(
     height: int,
     options: FetchOptions,
 ) -> None:
-    """Begin a store with the block of a trusted header, unless it has blocks.
+    """Begin a store with the block of a trusted header, unless the store has blocks.
 
-    The block has at most the given height, and is below the latest block and not ahead of this
-    machine's clock. Raise :exc:`HeaderAhead` if all blocks are ahead,
-    :exc:`~flask_noderpc.errors.ConfigurationError`, and as :meth:`Upstreams.attempt` does.
+    The first block is the highest that is not above ``height``, is below the nodes' latest
+    block, and is not ahead of this machine's clock. Raise :exc:`HeaderAhead` if all blocks are
+    ahead, :exc:`~flask_noderpc.errors.ConfigurationError` for a chain with one block, and the
+    errors of :meth:`Upstreams.attempt`.
     """
     if not store.has_chain():
         height = min(height, agreed.latest - 1)
         if height < 1:
             raise ConfigurationError(
-                f"chain {agreed.chain_id!r} has {agreed.latest} blocks: it can be fetched when"
-                " it has two"
+                f"chain {agreed.chain_id!r}: expected at least two blocks, got {agreed.latest};"
+                " run this again when the chain has more"
             )
         try:
             _init(store, upstreams, agreed.chain_id, height, options.trust)
@@ -75,7 +77,8 @@ def begin(
                 raise
             _init(store, upstreams, agreed.chain_id, ahead - 2, options.trust)
         if agreed.is_halted and not options.trust.height:
-            # The first header is trusted as it was read, and proves the latest block.
+            # Store that the first header was the newest, so that its age does not prevent it
+            # from proving the next blocks: without --trust, it is trusted as it was read.
             newest = agreed.highest - 1
             shared_state.set_newest_seen(store, newest, options.trust.clock())
     if store.reads.latest_height() == 0:
@@ -101,16 +104,16 @@ def state_after(
 ) -> tuple[tuple[ValidatorSet, ValidatorSet, ValidatorSet], ConsensusParams]:
     """Read the state after a trusted block, which the next header proves.
 
-    Return the validator sets of its height and the two following ones, and the parameters that
-    apply at the next height.
+    Return the validator sets of its height and of the two following heights, and the consensus
+    parameters of the next height.
     """
     height, takes = trusted.height, trust.takes_unknown_keys
-    # Read both from one node, as another one may report other priorities, which nothing proves.
+    # Read all sets from one node: nothing proves the priorities, which must fit together.
     own, last = reader.validators(height), reader.validators(height + 2)
     following = reader.signed_block(height + 1)
     header = following.signed_header.header
     try:
-        # The age does not matter, as the first header has just been chosen as trusted.
+        # Skip the check of the header's age: the header was only now chosen as trusted.
         check_follows(trusted, following, trust.clock(), takes_unknown_keys=takes)
         check_set(own, trusted.signed_header.header.validators_hash, height, takes)
         check_set(last, header.next_validators_hash, height + 2, takes)
@@ -122,16 +125,22 @@ def state_after(
         raise UpstreamMismatch(reader.name, str(error)) from None
     params = reader.params(height + 1)
     if hashes.consensus_hash(params) != header.consensus_hash:
-        raise UpstreamMismatch(reader.name, f"header {height + 1} refutes the parameters")
+        raise UpstreamMismatch(
+            reader.name,
+            f"the consensus parameters of height {height + 1} do not match its header",
+        )
     return (own, following.validators, last), params
 
 
 def check_rotation(before: ValidatorSet, after: ValidatorSet, height: int) -> None:
-    """Raise :exc:`ValueError` if a set's proposer priorities contradict the same members'
-    priorities one height before."""
+    """Raise :exc:`ValueError` if a set's proposer priorities do not follow from those one
+    height before; sets with different members or power are not compared."""
     keys = [[(v.pub_key, v.voting_power) for v in each.validators] for each in (before, after)]
     if keys[0] != keys[1] or is_rescaled_next(before):
-        # CometBFT rotates from the last change in one step, and rescales only once for that.
+        # Priorities can't be compared: CometBFT computes them from the last change of the set
+        # in one step, and rescales only once.
         return
     if rotated(before).validators != after.validators:
-        raise ValueError(f"the priorities at {height} do not follow from the height before")
+        raise ValueError(
+            f"the proposer priorities of height {height} do not follow from those before"
+        )

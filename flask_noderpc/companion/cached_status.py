@@ -1,4 +1,4 @@
-"""Status of the nodes, read in the background."""
+"""Status of an upstream node, read in a background thread."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from .pool import Upstreams
 
 
 class CachedStatus:
-    """The status of an upstream, at most a second old while a node responds quickly."""
+    """Cache of an upstream's status, at most a second old while the node responds quickly."""
 
     _FRESH_S = 1.0
-    # Seconds to wait for the first status, and for later ones while they come quickly.
+    # Seconds for which a caller waits for the first status, and for later ones after a quick
+    # response; after a slow one, callers get the cached status.
     _PATIENCE_S, _QUICK_S = 2.0, 0.2
     # A node that takes longer to respond counts as unavailable.
     _SILENT_S = 5.0
@@ -30,15 +31,15 @@ class CachedStatus:
         self._last_error = ""
 
     def error(self) -> str:
-        """Return why no node responds now; empty if one does."""
+        """Return why no node responds now; an empty string if one does."""
         self.get()
         silent_s = time.monotonic() - self._asked_at
         if self._reading is not None and silent_s > self._SILENT_S and not self._last_error:
-            return f"no node has answered within {silent_s:.0f} s"
+            return f"no upstream node has responded for {silent_s:.0f} s"
         return self._last_error
 
     def get(self) -> ResultStatus | None:
-        """Return the status, or the last known one if a node is slow; ``None`` if nothing is
+        """Return the status, or the cached one if the node is slow; ``None`` if nothing is
         cached."""
         if time.monotonic() - self._read_at < self._FRESH_S:
             return self._last
@@ -49,7 +50,7 @@ class CachedStatus:
                 self._asked_at = time.monotonic()
                 threading.Thread(target=self._read, args=(done,), daemon=True).start()
         if self._patience and not done.wait(self._patience):
-            # Do not wait again for a node that hangs.
+            # The node hangs: do not make later callers wait for it.
             self._patience = 0.0
         return self._last
 

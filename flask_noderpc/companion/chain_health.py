@@ -17,9 +17,9 @@ from .head_age import date_of, interval_s, looks_halted
 
 NO_BLOCK = "no block of the chain has been fetched yet"
 
-# Longer than the renewal of a lease, and than a restart of the follower.
+# A lease may be expired for this long: a restart of the following process takes less.
 _PATIENCE_NS = 30 * SECOND
-# If the machine's clock is further behind, it is wrong, or the store is far behind.
+# If the next block is further ahead, this machine's clock is wrong: report a problem.
 _MAX_AHEAD_S = 60
 _SHOWN_GAPS = 5
 _STATES = ("up", "failing", "refused")
@@ -36,12 +36,14 @@ class CompanionHealth(Health):
         if lease.last_error:
             return lease.last_error
         if not self._store.has_free_space():
-            # The following process has no space to store the reason.
+            # Check this here, as the following process has no space to store the error.
             return f"{self._store.location.display_name}: {FULL}"
         if self._store.reads.latest_height() == 0:
             return NO_BLOCK
         if lease.expires + _PATIENCE_NS < time.time_ns():
-            return "no process follows the chain: noderpc start --upstream does"
+            return (
+                "no process follows the chain; run noderpc start --upstream, or noderpc follow"
+            )
         ahead = shared_state.ahead(self._store)
         return (
             self._network.last_error()
@@ -51,11 +53,11 @@ class CompanionHealth(Health):
         )
 
     def _late(self) -> str:
-        """Return why the store lags behind the nodes, or the nodes behind their peers;
+        """Return a text if the store lags behind the nodes, or the nodes behind their peers;
         otherwise an empty string."""
         top = self._network.upstream_height()
         if top is None or not self._network.catching_up():
-            # If the chain stands still, the nodes' latest block is old, too.
+            # The store is up to date: if its head is old, the chain is halted.
             return ""
         height = self._store.reads.latest_height()
         newest = self._store.reads.block_meta(height).header.time
@@ -79,8 +81,9 @@ class CompanionHealth(Health):
         ]
         if len(gaps) >= MAX_GAPS:
             missing.append(
-                f"{MAX_GAPS} heights are recorded as incomplete: further ones are not recorded,"
-                " and not asked for again until some of these are complete"
+                f"{MAX_GAPS} heights lack their block or results, which is the most that is"
+                " recorded: data that is missing at further heights is not fetched again until"
+                " some of these are complete"
             )
         if results:
             shown = ", ".join(str(height) for height in results[:_SHOWN_GAPS])
@@ -94,7 +97,7 @@ class CompanionHealth(Health):
         return [*([str(ahead)] if ahead else ()), *self._halted()]
 
     def _halted(self) -> Iterator[str]:
-        """Yield a warning that the chain looks halted, if the nodes have had no new block for
+        """Yield a warning if the chain looks halted: the nodes have had no new block for
         long."""
         header = self._store.reads.block_meta(self._store.reads.latest_height()).header
         top = self._network.upstream_height()
@@ -103,7 +106,10 @@ class CompanionHealth(Health):
             and not self._network.catching_up()
             and looks_halted(self._store, header, time.time_ns())
         ):
-            yield f"the chain looks halted since {date_of(header)}, with block {header.height}"
+            yield (
+                f"the chain looks halted since {date_of(header)}: its newest block is"
+                f" {header.height}"
+            )
 
     def measures(self) -> list[Measure]:
         return [*self._of_chain(), *self._of_nodes()]
@@ -114,7 +120,7 @@ class CompanionHealth(Health):
         for part in (BLOCK, RESULTS):
             yield Measure(
                 "noderpc_missing_heights",
-                "Heights whose block or results no node returned; they are retried.",
+                "Heights whose block or results no node has returned so far.",
                 sum(gap.part == part for gap in gaps),
                 chain | {"of": part},
             )
@@ -132,19 +138,19 @@ class CompanionHealth(Health):
         for part, blocks in (("done", progress.done), ("left", progress.left)):
             yield Measure(
                 "noderpc_backfill_blocks",
-                "Blocks that a backfill has stored since it began, and those that are left.",
+                "Blocks that the backfill has stored (done) and has still to store (left).",
                 blocks,
                 chain | {"of": part},
             )
         yield Measure(
             "noderpc_backfill_blocks_per_second",
-            "Blocks that it stores per second.",
+            "Blocks that the backfill stores per second.",
             progress.rate,
             chain,
         )
         yield Measure(
             "noderpc_backfill_seconds_left",
-            "Seconds until its end at this rate.",
+            "Seconds until the end of the backfill at its present rate.",
             progress.seconds_left,
             chain,
         )
@@ -154,7 +160,7 @@ class CompanionHealth(Health):
         if height is not None:
             yield Measure(
                 "noderpc_upstream_height",
-                "The latest height of the nodes that are followed.",
+                "The latest height of the followed nodes.",
                 height,
                 {"chain": self._store.reads.chain_id()},
             )
@@ -162,7 +168,7 @@ class CompanionHealth(Health):
             for each in _STATES:
                 yield Measure(
                     "noderpc_upstreams",
-                    "1 for the state of each node that is asked.",
+                    "1 for the present state of an upstream node, 0 for its other states.",
                     each == state,
                     {"upstream": name, "state": each},
                 )
@@ -171,5 +177,5 @@ class CompanionHealth(Health):
 def _describe_backfill(progress: BackfillProgress) -> str:
     left = f"the backfill has {progress.left} blocks left"
     if progress.reason:
-        return f"{left} and stands: {progress.reason}"
+        return f"{left} and pauses: {progress.reason}"
     return f"{left}, at {progress.rate:.0f} a second"

@@ -1,4 +1,4 @@
-"""Chunks of blocks, fetched in parallel from upstreams, and yielded in order of heights."""
+"""Fetch chunks of blocks in parallel from upstreams, and yield them in order of height."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ CHUNK = 20
 """Number of heights in a chunk."""
 
 Range = tuple[int, int]
-"""Lowest and highest height."""
+"""Lowest and highest height, both included."""
 
 Fetch = Callable[[Reader, int, int], T]
 """A function that fetches a range of heights from an upstream."""
 
 FINAL = (Unusable, UpstreamRefused)
-"""Errors for which a retry does not help while other nodes can't be reached."""
+"""Errors that are raised at once, even while other nodes can't be reached."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk(Generic[T]):
-    """A range of heights from one upstream."""
+    """Content of a range of heights, read from one upstream."""
 
     reader: Reader
     range: Range
@@ -56,17 +56,20 @@ def fetch_one(
     wanted: Range,
     final: tuple[type[UpstreamError], ...] = (),
 ) -> Chunk[T]:
-    """Fetch a chunk from the first upstream that has it; many blocks take long."""
+    """Fetch a chunk from the first upstream that has it, asking one upstream at a time, as a
+    chunk takes long."""
     return upstreams.attempt(_chunk_of(fetch, wanted), alone=True, final=final)
 
 
 def fetch_next(upstreams: Upstreams, fetch: Fetch[T], height: int) -> Chunk[T]:
-    """Fetch the next block of a chain, which nodes may not have yet."""
+    """Fetch the next block, which some nodes may not have yet; if one is silent, ask the next
+    as well."""
     return upstreams.attempt(_chunk_of(fetch, (height, height)), final=FINAL)
 
 
 def are_down(upstreams: Upstreams, error: UpstreamError) -> bool:
-    """Return true if an error occurred because no node responds, not even to ``status``."""
+    """Return true if an error is due to unreachable nodes: no node responds to ``status``,
+    either."""
     if isinstance(error, FINAL):
         return False
     try:
@@ -83,7 +86,7 @@ def _chunk_of(fetch: Fetch[T], wanted: Range) -> Callable[[Reader], Chunk[T]]:
 def fetch_all(
     fetch: Callable[[Range], T], ranges: Iterable[Range], jobs: int
 ) -> Generator[T, None, None]:
-    """Yield the fetched ranges in order; ``jobs`` of them are fetched at a time."""
+    """Yield the fetched ranges in order, fetching up to ``jobs`` ranges in parallel."""
     rest = iter(ranges)
     waiting: deque[Future[T]] = deque()
     threads = ThreadPoolExecutor(jobs, "noderpc-fetch")

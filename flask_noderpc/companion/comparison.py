@@ -1,4 +1,4 @@
-"""Compare the parts of results that no hash proves with the results of all other nodes."""
+"""Compare the parts of results that no hash proves, such as events, with all other nodes."""
 
 from __future__ import annotations
 
@@ -16,19 +16,21 @@ from .threads import in_background
 
 log = logging.getLogger("flask_noderpc.companion")
 
-# Seconds after which the same difference is logged again.
+# Seconds for which the same difference of the same node is not logged again.
 _LOG_EACH_S = 600.0
 # ABCI allows log and info to differ from node to node.
 _MAY_DIFFER = {"logs", "infos"}
-# CometBFT 0.38 adds the mode to events that earlier versions stored: state/store.go.
+# CometBFT 0.38 adds an attribute "mode" to events that earlier versions stored:
+# state/store.go.
 _MODES = (b"BeginBlock", b"EndBlock")
 
 
 class Comparison:
-    """Compares results of blocks in a separate thread: the latest, and samples of older ones.
-
-    A difference is only logged, as it is unknown which node is wrong. ``ended`` ends the
+    """Compares results of the latest blocks, and of samples of older ones, in a separate
     thread.
+
+    A difference is only logged, as it is unknown which node is wrong. The thread ends when
+    ``ended`` is set.
     """
 
     def __init__(self, store: ChainStore, upstreams: Upstreams, ended: threading.Event) -> None:
@@ -43,11 +45,13 @@ class Comparison:
         self._thread.start()
 
     def add(self, height: int) -> None:
-        """Compare a new height soon; it replaces one that is still waiting."""
+        """Schedule the comparison of a new height; a new height that is still waiting is
+        dropped."""
         self._add("new", height)
 
     def add_older(self, height: int) -> None:
-        """Compare a height of the backfill soon; it replaces one that is still waiting."""
+        """Schedule the comparison of a backfilled height; one that is still waiting is
+        dropped."""
         self._add("older", height)
 
     def _add(self, kind: str, height: int) -> None:
@@ -78,7 +82,7 @@ class Comparison:
                 if len(self._upstreams.usable_readers()) > 1:
                     self._compare(height)
         except Exception:
-            log.exception("the results of block %d are not compared", height)
+            log.exception("the results of block %d could not be compared", height)
 
     def _compare(self, height: int) -> None:
         stored = unproven_values(self._store.reads.results(height))
@@ -98,10 +102,10 @@ class Comparison:
         self._logged[key] = now
         level = logging.WARNING if _MAY_DIFFER.issuperset(parts) else logging.ERROR
         log.log(
-            # Nodes of other versions report old records in another form.
+            # Nodes of different versions return old results differently: log at INFO.
             logging.INFO if of_versions else level,
-            "block %d: the %s that %s tells are not those that are stored, and nothing proves"
-            " either",
+            "block %d: the stored %s and those that upstream %s reports differ, and nothing"
+            " proves either; compare them with another node",
             height,
             " and ".join(parts),
             name,
@@ -109,8 +113,7 @@ class Comparison:
 
 
 def unproven_values(results: BlockResults) -> dict[str, Any]:
-    """Return the values that no hash proves, in a form that is the same for nodes of all
-    versions."""
+    """Return the values that no hash proves, without differences between versions of nodes."""
     txs = results.tx_results
     return {
         "events": [_plain(results.block_events), *(_plain(each.events) for each in txs)],
@@ -121,7 +124,7 @@ def unproven_values(results: BlockResults) -> dict[str, Any]:
 
 
 def _plain(events: tuple[Event, ...]) -> list[tuple[str, list[tuple[bytes, bytes]]]]:
-    """Return types, keys and values, without what versions add and leave out."""
+    """Return types, keys and values of events, without attributes that some versions add."""
     return [
         (
             event.type,

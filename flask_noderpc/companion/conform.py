@@ -1,7 +1,8 @@
-"""Probe a node: which blocks it has, what it accepts, and whether its blocks are proven.
+"""Probe a node: which blocks it has, which requests it accepts, and whether its blocks are
+proven.
 
-Each probe sends a few calls; the lowest heights are found by bisection. Nothing is written, and
-no probe runs a search that reads more than one height.
+Each probe sends a few calls; the lowest heights are found by bisection. Nothing on the node is
+changed, and no probe runs a search over more than one height.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from .trust import TrustOptions, prove
 _CHECKED_HEIGHTS = 10
 _BATCHES = (10, 100, 1000)
 _NO_METHOD = -32601
-# More arguments than any method takes, so the call is refused before it has an effect.
+# More arguments than any method takes: the node refuses the call without executing it.
 _TOO_MANY = ["conform"] * 20
 _WEBSOCKET_S = 5.0
 
@@ -37,7 +38,7 @@ class OutOfTime(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The value that a probe found; ``is_good`` if it is as expected."""
+    """The value that a probe found; ``is_good`` if the value is as expected."""
 
     probe: str
     value: Value
@@ -47,7 +48,7 @@ class Finding:
 
 @dataclass(slots=True)
 class ProbeTarget:
-    """A node to probe within ``seconds``; it should have ``methods``."""
+    """A node to probe within ``seconds``; it is expected to serve ``methods``."""
 
     reader: Reader
     methods: Sequence[str]
@@ -67,7 +68,7 @@ class ProbeTarget:
 
     @property
     def latest(self) -> int:
-        """Latest height of the node at the first probe."""
+        """Latest height of the node when its status was read."""
         return self.status.sync_info.latest_block_height
 
     def check_time(self) -> None:
@@ -90,7 +91,7 @@ def _finding(
         node.check_time()
         found = probe(node)
     except OutOfTime:
-        return Finding(name, None, "not probed: the time was over", is_good=False)
+        return Finding(name, None, "not probed in time; pass more --seconds", is_good=False)
     except (NodeRPCError, ConfigurationError, ValueError) as error:
         return Finding(name, None, str(error), is_good=False)
     return found if isinstance(found, Finding) else Finding(name, found)
@@ -102,7 +103,7 @@ def _finding(
 def _lowest_block(node: ProbeTarget) -> Finding:
     found = _lowest(node, lambda height: bool(node.reader.headers(height, height)))
     reported = node.status.sync_info.earliest_block_height
-    note = "" if found == reported else f"status says {reported}"
+    note = "" if found == reported else f"status reports {reported}"
     return Finding("lowest block", found, note, is_good=not note)
 
 
@@ -130,8 +131,7 @@ def _answers(node: ProbeTarget, method: str, **params: int) -> bool:
 
 
 def _lowest(node: ProbeTarget, has: Callable[[int], bool]) -> int | None:
-    """Return the lowest height from which the node has something; ``None`` if it has
-    nothing."""
+    """Return the lowest height for which ``has`` is true, by bisection, or ``None``."""
 
     def is_there(height: int) -> bool:
         node.check_time()
@@ -140,7 +140,7 @@ def _lowest(node: ProbeTarget, has: Callable[[int], bool]) -> int | None:
         except (UpstreamRefused, UpstreamMismatch):
             return False
 
-    # Data of the latest block may arrive a little later.
+    # Skip the latest block, whose results may not be available yet.
     high = max(1, node.latest - 1)
     if not is_there(high):
         return None
@@ -183,8 +183,8 @@ def _missing_methods(node: ProbeTarget) -> Finding:
 
 
 def _proven_heights(node: ProbeTarget) -> Finding:
-    """Check headers, signatures, blocks and results of some heights, and that each header
-    proves the next one by the rules of a light client."""
+    """Check headers, signatures, blocks and results at some heights, and that each header
+    proves the next checked one by the rules of a light client."""
     trust = TrustOptions(period=10**6 * 24 * 3600 * SECOND, takes_unknown_keys=True)
     known: SignedBlock | None = None
     notes = set()
@@ -204,29 +204,33 @@ def _proven_heights(node: ProbeTarget) -> Finding:
 def _lowest_state(node: ProbeTarget) -> int | None:
     """Return the lowest height for which the node has a block and validators.
 
-    CometBFT's state/store.go, PruneStates, deletes validators together with results, separately
-    from blocks.
+    Validators are there where results are: CometBFT's PruneStates (state/store.go) deletes
+    both together, but separately from blocks.
     """
     bounds = _lowest_block(node).value, _lowest_results(node)
     return max((each for each in bounds if isinstance(each, int)), default=None)
 
 
 def _check_block(node: ProbeTarget, signed: SignedBlock) -> None:
-    """Raise ``ValueError`` unless a block and its results fit the headers."""
+    """Raise ``ValueError`` unless a block matches its header and the next header its
+    results."""
     (found,) = node.reader.blocks([signed.height], may_lack_results=True)
     header = signed.signed_header.header
     whole = hashes.block_hashes(found.block)
     if whole.block_id != signed.signed_header.commit.block_id:
-        raise ValueError(f"block {signed.height} is not the one that is signed")
+        raise ValueError(f"block {signed.height} is not the block that its commit signs")
     if whole.data_hash != header.data_hash:
-        raise ValueError(f"block {signed.height} has a data hash of its own kind")
+        raise ValueError(
+            f"block {signed.height}: its data_hash is not CometBFT's hash of its transactions;"
+            " follow the chain with --unchecked data_hash"
+        )
     above = node.reader.header(signed.height + 1)
     if found.results is not None and not are_proven(found.results, above):
         raise ValueError(f"header {above.height} refutes the results of block {signed.height}")
 
 
 def _spread(low: Value, high: int) -> list[int]:
-    """Return some heights from the lowest to the highest."""
+    """Return up to 10 heights, spread evenly from the lowest to the highest one."""
     first = low if isinstance(low, int) else high
     step = max(1, (high - first) // (_CHECKED_HEIGHTS - 1))
     return sorted({*range(first, high, step), high})[-_CHECKED_HEIGHTS:] if high > 0 else []

@@ -1,5 +1,5 @@
-"""Connections whose requests have one deadline, from the look-up of the host's name to the last
-byte of the response; several requests of one call may share it."""
+"""Connections with one deadline per request, from DNS lookup to the last byte of the response;
+several requests of one client's call may share a deadline."""
 
 from __future__ import annotations
 
@@ -34,15 +34,16 @@ def limit_time(seconds: float) -> Iterator[None]:
 
 
 def seconds_left(seconds: float) -> float:
-    """Return the seconds that a request may take, at most ``seconds``."""
+    """Return the seconds left until this context's deadline, but at most ``seconds``."""
     return max(0.0, min(seconds, _deadline.get() - time.monotonic()))
 
 
 class _UntilDeadline(io.RawIOBase):
-    """Reads a socket until a deadline, as a socket's timeout starts again with each byte."""
+    """Reads a socket until a deadline; a socket's own timeout would start again with each
+    read."""
 
     def __init__(self, sock: Any, deadline: float) -> None:
-        # The file keeps the socket open when the connection is closed.
+        # The file keeps the socket open after urllib3 closes the connection object.
         self._sock, self._raw = sock, sock.makefile("rb", buffering=0)
         self._deadline = deadline
 
@@ -63,13 +64,13 @@ class _UntilDeadline(io.RawIOBase):
 
 
 class _Socket:
-    """A socket in the form in which ``http.client`` reads a response from it."""
+    """A socket with the one method that ``http.client`` calls to read a response."""
 
     def __init__(self, sock: Any, deadline: float) -> None:
         self._sock, self._deadline = sock, deadline
 
     def makefile(self, mode: str) -> io.BufferedReader:
-        """Return a file of everything that the socket receives."""
+        """Return a file that reads from the socket until the deadline."""
         return io.BufferedReader(_UntilDeadline(self._sock, self._deadline))
 
 
@@ -78,9 +79,9 @@ def _response(deadline: float, sock: Any, *args: Any, **given: Any) -> HTTPRespo
 
 
 class _TimeoutMixin:
-    """A connection that is opened, and responds, within its timeouts.
+    """A connection whose ``timeout`` limits the whole of connecting and of a response.
 
-    ``opened`` is called once it is open.
+    ``opened`` is called with the connection once it is open.
     """
 
     timeout: Any
@@ -91,12 +92,12 @@ class _TimeoutMixin:
         self._opened = opened
 
     def connect(self) -> None:
-        # The look-up of the name, and each address and step of a handshake, have timeouts of
-        # their own; a thread that takes too long is abandoned.
+        # Connect in a thread and abandon it at the timeout: urllib3 applies its timeout to
+        # each address and handshake step separately, and not at all to the DNS lookup.
         connecting = started(super().connect, "noderpc-connect")  # type: ignore[misc]
         if not wait([connecting], self.timeout).done:
             connecting.add_done_callback(lambda _: self.close())
-            raise ConnectTimeoutError(self, "no connection in time")
+            raise ConnectTimeoutError(self, "connecting took too long")
         connecting.result()
         self._opened(self)
 

@@ -1,7 +1,7 @@
 """Decode many blocks in separate processes, while this process stores blocks.
 
-Such a process is ``python -m flask_noderpc.companion.decoding``, with the file descriptor of
-its socket as the argument.
+A decoding process is ``python -m flask_noderpc.companion.decoding FD``, with the file
+descriptor of its socket as the argument.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from ..executors.process import serve
 from ..wire.dialect import Dialect
 from ..wire.dialects import dialect_named
 
-# Fewer bytes are decoded faster than they are sent to another process.
+# Decode fewer bytes here: sending them to another process would take longer.
 _WORTH_BYTES = 200_000
-# One process stores about as many blocks as two processes decode.
+# Two processes decode about as many blocks per second as one process stores.
 _MAX_PROCESSES = 2
-# The queue is longer than the number of fetching threads; the seconds limit waiting and
-# decoding.
+# Each fetching thread has at most one job, so the queue is never full; the seconds limit the
+# time in the queue and for decoding.
 _QUEUE_SIZE, _PATIENCE_S = 64, 60.0
 
 Document = tuple[type[Any], bytes]
-"""Type of a result, and its JSON."""
+"""Type to decode, and its JSON."""
 
 
 class Decoders:
@@ -47,13 +47,13 @@ class Decoders:
         )
 
     def decode(self, dialect: str, documents: Sequence[Document]) -> list[Any] | None:
-        """Return the decoded documents of a dialect; ``None`` if the caller must decode them:
-        for invalid documents, few bytes, or if no process is available."""
+        """Return the decoded documents, or ``None`` if the caller must decode them: if a
+        document is invalid, the documents are short, or no process is available."""
         size = sum(len(document) for _, document in documents)
         if not self._count or size < _WORTH_BYTES:
             return None
         if not self._executors.is_ready():
-            # Until the processes have started, the caller is faster.
+            # The processes take a while to start; meanwhile the caller decodes.
             self._executors.start()
             return None
         try:
@@ -81,7 +81,7 @@ def _spare_cores() -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Decode:
-    """A job that decodes documents, and returns their values, pickled."""
+    """A job for a decoding process: returns the decoded documents, pickled."""
 
     dialect: str
     documents: tuple[Document, ...]

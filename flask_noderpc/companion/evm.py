@@ -1,4 +1,4 @@
-"""``ForwardedEvm``: forwards calls of Ethereum's JSON-RPC that need state to the nodes."""
+"""``ForwardedEvm``: forwards Ethereum JSON-RPC calls that need state to the nodes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .forward_pool import Reserve
 from .http import HttpClient, UpstreamLimits
 from .in_flight import ReadsInFlight
 
-# Texts of Ethermint, cosmos/evm and geth: the node lacks the state of that block, but another
+# Error texts of Ethermint, cosmos/evm and geth for a block whose state the node lacks; another
 # node may have it.
 _NO_STATE = re.compile(
     r"header not found|block not found|missing trie node|height \S{1,40} is not available"
@@ -32,7 +32,7 @@ _NO_STATE = re.compile(
 )
 
 
-# Calls with a height in place of a tag have one result, so equal calls can be shared.
+# Methods without side effects: concurrent calls with equal parameters share one request.
 _SHARED = re.compile(
     r"eth_(call|createAccessList|estimateGas|feeHistory|get\w+)|debug_trace\w+"
 )
@@ -51,9 +51,9 @@ class _Response(jsoncodec.Struct):
 
 
 KnownBlock = Callable[[], tuple[int, bytes] | None]
-"""A function that returns height and hash of a block of the chain, or ``None``."""
+"""A function that returns height and hash of a block of the followed chain, or ``None``."""
 
-# A node may be replaced by one of another chain.
+# Interval of checks whether a node was replaced by one of another chain.
 _CHECK_S = 60.0
 
 
@@ -79,7 +79,7 @@ class _Node:
         if response.error is not None:
             raise ForwardedCallFailed(response.error)
         if not bytes(response.result):
-            raise self._http.unusable_error("a response has neither result nor error")
+            raise self._http.unusable_error("its response has neither result nor error")
         return bytes(response.result)
 
     def _check(self, known: KnownBlock) -> None:
@@ -92,7 +92,7 @@ class _Node:
             raise UpstreamMismatch(
                 self._http.name,
                 f"its block {height} is {short_repr(reported)}, but the store's is"
-                f" 0x{block_hash.hex()}: it is a node of another chain",
+                f" 0x{block_hash.hex()}: the node is of another chain; name a node of this one",
             )
         self._checked_at = now
 
@@ -105,26 +105,27 @@ class _Node:
             # The node lags behind, or has pruned that block.
             return None
         block = jsoncodec.decode(found)
-        # Ethermint and cosmos/evm return the hash of CometBFT's header.
+        # On Ethermint and cosmos/evm, this is the hash of CometBFT's header.
         reported = block.get("hash") if isinstance(block, dict) else None
         return None if reported is None else str(reported)
 
 
 class ForwardedEvm(ForwardedCalls):
-    """EVM JSON-RPC of several nodes; after a failure the next node is called.
+    """Client of the EVM JSON-RPC of several nodes; after a failure it calls the next node.
 
-    ``urls`` have the form for :meth:`.address.Address.parse`.
+    :meth:`.address.Address.parse` describes the syntax of ``urls``.
     """
 
     def __init__(self, urls: Sequence[str | Address], limits: UpstreamLimits) -> None:
         self._nodes = [_Node(url, limits) for url in urls]
         self._first, self._seconds = 0, limits.timeout
-        # Each waiting call has a reserved thread already.
+        # Waiting for another caller's read reserves no thread, as `call` has reserved one
+        # already.
         self._reads = ReadsInFlight(nullcontext)
         self.reserve: Reserve = nullcontext
-        """Context in which the thread of a request waits for a node."""
+        """Function that returns a context in which a server thread waits for a node."""
         self.known_block: KnownBlock = lambda: None
-        """A block by which nodes of other chains are recognised; ``None`` at the start."""
+        """Function that returns a stored block, to detect nodes of other chains."""
 
     def call(self, method: str, params: bytes) -> bytes:
         with self.reserve(), limit_time(self._seconds):
@@ -144,15 +145,16 @@ class ForwardedEvm(ForwardedCalls):
                     raise
                 failures.append(error)
                 if not seconds_left(self._seconds):
-                    # The call has used up its time, so the next call begins with another node.
+                    # The call's time is used up, so this node may hang: begin the next call
+                    # with another.
                     self._first = (place + 1) % len(self._nodes)
                     break
                 continue
-            # Keep using this node until it fails, as the next call may need what this one has
-            # done.
+            # Keep using this node until it fails, as a client's next call may depend on this
+            # one, such as a receipt on a sent transaction.
             self._first = place
             return found
-        # An error response says more than a missing response.
+        # Prefer an error that a node returned to a missing response.
         raise next((e for e in failures if isinstance(e, ForwardedCallFailed)), failures[0])
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Companion of other nodes: their chain is followed, verified and served."""
+"""Feature ``companion``: follows, verifies and serves the chain of other nodes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ FEATURE = Feature(
     name="companion",
     settings=CompanionSettings,
     title="The companion",
-    # The source refuses evm_upstream without upstream.
+    # Select the source by evm_upstream, too, as it raises an error if upstream is missing.
     chain_sources={"upstream": _SOURCE, "evm_upstream": _SOURCE},
     commands=(
         "flask_noderpc.companion.commands.conform",

@@ -1,4 +1,4 @@
-"""Follow the head of a chain into a store, and backfill the store meanwhile."""
+"""Follow the head of a chain into a store, and backfill the store at the same time."""
 
 from __future__ import annotations
 
@@ -37,9 +37,11 @@ from .ticker import Ticker
 log = logging.getLogger("flask_noderpc.companion")
 
 _FIRST_PAUSE_S, _MAX_PAUSE_S = 0.5, 15.0
-# An upstream may be replaced by one that has older blocks.
+# Maximum pause until the backfill asks again for blocks that all nodes lack, as an upstream
+# may be replaced by one that has them.
 _MAX_LATER_S = 60.0
-# Polls may use at most this share of a rate, and are this much rarer if notifications arrive.
+# A poll takes about this many calls, which limits polling under a rate limit. Polls are this
+# many times rarer while notifications arrive.
 _CALLS_PER_POLL, _LIVE_POLL = 4, 4
 
 
@@ -49,18 +51,18 @@ class FollowOptions:
 
     fetch: FetchOptions = field(default_factory=FetchOptions)
     poll_s: float = 0.5
-    """Interval of polls for the nodes' height if there is no notification."""
+    """Seconds between polls for the nodes' height while no notifications arrive."""
     head_delay: int = 0
-    """Number of blocks that the head stays behind the nodes'."""
+    """Number of blocks by which the store's head stays behind the nodes' head."""
     lowest: int = 1
     """Lowest height to fetch."""
 
 
 class Follower:
-    """Follows the nodes of a chain in threads, while it holds the store's lease.
+    """Follows the nodes of a chain in background threads, while it holds the store's lease.
 
-    After an error it starts again, as soon as the lease is free. ``emit_refuted`` is called
-    with each height whose results a header refutes.
+    After an error it starts again, once the lease is free. ``emit_refuted`` is called with
+    each height whose results a header refutes.
     """
 
     def __init__(
@@ -107,15 +109,15 @@ class Follower:
             try:
                 self._follow()
             except LeaseTaken as error:
-                # The process waited for the lease.
+                # Waiting for the lease took long enough: try again without a pause.
                 log.debug("%s", error)
                 continue
             except NodeRPCError as error:
                 if self._stopped.is_set():
                     return
-                log.error("the chain is not followed: %s", error)
+                log.error("following the chain stopped, it starts again soon: %s", error)
             except Exception:
-                log.exception("the chain is not followed")
+                log.exception("following the chain stopped by a bug, it starts again soon")
             if time.monotonic() - began > _MAX_PAUSE_S:
                 pause = _FIRST_PAUSE_S
             self._stopped.wait(pause)
@@ -162,14 +164,14 @@ class Follower:
                 filling.join()
 
     def _warn_of_loss(self) -> None:
-        """Log one warning if stored blocks may be lost."""
+        """Log a warning once if a failover of the database may lose stored blocks."""
         risk = self._store.risk_of_loss()
         if risk != self._risk:
             self._risk = risk
             log.warning("%s", risk)
 
     def _store_refused(self) -> None:
-        """Store the names of refused nodes if they have changed."""
+        """Store the names of refused nodes for the serving processes, if they have changed."""
         refused = dict(self._upstreams.refused)
         if refused == self._stored_refused:
             return
@@ -177,7 +179,11 @@ class Follower:
             shared_state.set_refused_upstreams(self._store, refused)
             self._stored_refused = refused
         except BackendError as error:
-            log.warning("other processes do not know which nodes are refused: %s", error)
+            log.warning(
+                "the list of refused upstream nodes is not stored, so other processes may still"
+                " ask them: %s",
+                error,
+            )
 
     def _note_refuted(self) -> None:
         self._refuted, heights = self._store.reads.refuted_since(self._refuted)
@@ -190,7 +196,7 @@ class Follower:
             ""
         }
         if self._dialect in names or not names:
-            # While nodes are upgraded one after the other, they have two dialects.
+            # Keep the dialect while any node has it: nodes are upgraded one after the other.
             return
         name = self._dialect = min(names)
         identity = self._store.identity()
@@ -198,10 +204,10 @@ class Follower:
         if known != name:
             if known:
                 log.warning(
-                    "the nodes speak %s now, no longer %s: noderpc start serves it, in an app"
-                    " it is served after a restart",
-                    name,
+                    "the upstream nodes' dialect changed from %s to %s; noderpc start serves it"
+                    " now, restart an app to serve it",
                     known,
+                    name,
                 )
             self._store.set_dialect(name)
 
@@ -210,17 +216,18 @@ class Follower:
         while not self._stopped.is_set():
             heads.ask(self._store.reads.latest_height() + self._options.head_delay, name)
             self._store_dialect()
-            # Some nodes are accepted again after a pause.
+            # Store the list again, as some refused nodes are accepted after a pause.
             self._store_refused()
             if self._appender.append(heads, lease):
-                # Nodes that are a block behind have this block.
+                # Compare the block before the head, which nodes that lag one block have as
+                # well.
                 comparison.add(self._store.reads.latest_height() - 1)
                 self._note_refuted()
             known = self._store.reads.latest_height() + self._options.head_delay
             name = ticker.wait(self._poll_s(ticker), known)
 
     def _poll_s(self, ticker: Ticker) -> float:
-        """Return the seconds until the next poll without a notification."""
+        """Return the seconds until the next poll if no notification arrives."""
         seconds = self._options.poll_s
         if ticker.is_live() and not self._appender.is_refused:
             seconds *= _LIVE_POLL
@@ -228,8 +235,11 @@ class Follower:
         return max(seconds, *(_CALLS_PER_POLL / rate for rate in rates if rate), 0.0)
 
     def _fill_to(self, low: int, history: History, reported: int) -> int:
-        """Backfill the store down to a height; return the nodes' lowest height if that is
-        higher, and log it unless it was ``reported``."""
+        """Backfill the store down to height ``low``.
+
+        If the nodes' lowest block is higher, log and return its height; it is not logged again
+        if it was ``reported``. Otherwise return ``reported``.
+        """
         base = self._store.reads.base_height()
         shown = ShownProgress(self._store, base - low, self._compare_older)
         history.fill(base - 1, low, shown.add)
@@ -238,14 +248,16 @@ class Follower:
             return reported
         shown.end()
         if reached != reported:
-            log.info("the nodes have no blocks below %d: they are asked later", reached)
+            log.info("the nodes have no blocks below %d: they are asked again later", reached)
         return reached
 
     def _note_pause(self, error: NodeRPCError) -> None:
         """Log the reason why the backfill pauses, and store it for the serving processes."""
         is_passing = isinstance(error, UpstreamError | Busy | StoreError)
         log.log(
-            logging.WARNING if is_passing else logging.ERROR, "the backfill pauses: %s", error
+            logging.WARNING if is_passing else logging.ERROR,
+            "the backfill pauses and continues soon: %s",
+            error,
         )
         progress = shared_state.backfill(self._store)
         if progress is not None and not isinstance(error, StoreError):
@@ -257,15 +269,15 @@ class Follower:
             self._fill(ended, history)
 
     def _fill(self, ended: threading.Event, history: History) -> None:
-        """Backfill the store; start again after an error, and when nodes have no older blocks.
+        """Backfill the store, and ask again for missing results, until ``ended`` is set.
 
-        Ask again for missing data, until the follower ends.
+        After an error, or if the nodes lack older blocks, try again after a pause.
         """
         store = self._store
         low = max(self._options.lowest, store.reads.initial_height())
         if store.reads.base_height() > low:
-            # Store this before filling the gaps, which may take long: otherwise the store would
-            # look complete.
+            # Store the number of missing blocks first: filling the gaps may take long, and the
+            # store would look complete meanwhile.
             left = BackfillProgress(left=store.reads.base_height() - low)
             shared_state.set_backfill(store, left)
         pause, reported = _FIRST_PAUSE_S, 0
@@ -279,8 +291,8 @@ class Follower:
                 if not ended.is_set() and not self._stopped.is_set():
                     self._note_pause(error)
             except Exception:
-                log.exception("the backfill pauses")
-            # A process that only follows needs the decoders no longer.
+                log.exception("the backfill pauses because of a bug, and continues soon")
+            # End the decoding processes, which are only used by a backfill.
             self._upstreams.decoders.close()
             if store.reads.base_height() < base:
                 pause = _FIRST_PAUSE_S

@@ -1,5 +1,4 @@
-"""Calls that only a node can answer, about mempool, application and network, are forwarded to
-upstreams.
+"""Forward calls about mempool, evidence, application and network to upstream nodes.
 
 CometBFT ADR-102: the routes of group 3, and abci_query.
 """
@@ -36,11 +35,12 @@ from .rounds import has_rounds, translate_round
 
 T = TypeVar("T")
 
-# Number of blocks by which a store may lag for a moment if blocks are frequent and the machine
-# is busy. Nodes of 0.39 or 0.40 refuse transactions while they catch up.
+# Number of blocks by which a store may lag and still report catching_up false: it lags for
+# moments if blocks are frequent, and nodes of 0.39 and 0.40 refuse transactions while they
+# catch up.
 _ON_THEIR_WAY = 5
 
-# Texts for a pruned state. cosmos-sdk: baseapp/abci.go, store/rootmulti/store.go,
+# Error texts for a pruned state. cosmos-sdk: baseapp/abci.go, store/rootmulti/store.go,
 # store/iavl/store.go; iavl: nodedb.go.
 _NO_STATE = re.compile(
     r"version does not exist|failed to load state at height|version mismatch"
@@ -54,14 +54,16 @@ _INVALID_TX = re.compile(
 )
 
 
-# CometBFT: rpc/core/evidence.go; our handler adds the same text.
+# Prefix of CometBFT's error (rpc/core/evidence.go), removed here because the serving handler
+# adds it again.
 _REFUSED_EVIDENCE = re.compile(r"^failed to add evidence: (Invalid evidence: )?")
 
 
 class ForwardedMempool(Mempool):
     """The mempool of the nodes.
 
-    Equal reads in flight are shared by callers that know of the same submissions.
+    Equal reads in flight are shared, except by callers before and after a submitted
+    transaction.
     """
 
     def __init__(self, upstreams: Upstreams) -> None:
@@ -70,7 +72,8 @@ class ForwardedMempool(Mempool):
         self._submitted = 0
 
     def submit(self, tx: bytes) -> ExecTxResult:
-        """Broadcast a transaction; members that ``broadcast_tx_sync`` lacks stay empty."""
+        """Broadcast a transaction; return the members that ``broadcast_tx_sync`` has, others
+        stay empty."""
 
         def send(reader: Reader) -> ResultBroadcastTx:
             return reader.node.get(ResultBroadcastTx, "broadcast_tx_sync", tx=tx)
@@ -102,8 +105,8 @@ class ForwardedMempool(Mempool):
 
 
 def _failed_check(text: str) -> ExecTxResult | None:
-    """Return the failed check from CometBFT 1.0's error, for which other versions return a
-    result."""
+    """Parse the failed check from CometBFT 1.0's error text; ``None`` for another error. Other
+    versions return the check as a result."""
     found = _INVALID_TX.fullmatch(text.partition(" is invalid: ")[2])
     if found is None:
         return None
@@ -131,10 +134,10 @@ class ForwardedEvidence(EvidencePool):
 
 
 class ForwardedApplication(ApplicationAccess):
-    """The application of the nodes, with the states that each node has.
+    """Access to the nodes' application.
 
-    Equal reads in flight are shared by callers that know the same height, so that a client that
-    has seen a block sees its state. ``own_height`` returns the store's height.
+    Equal reads in flight are shared by callers at the same height of the store: a client that
+    has seen a block must see its state. ``own_height`` returns the store's height.
     """
 
     def __init__(self, upstreams: Upstreams, own_height: Callable[[], int]) -> None:
@@ -159,7 +162,8 @@ class ForwardedApplication(ApplicationAccess):
         return self._reads.get(key, lambda: self._query(path, data, height, prove))
 
     def _query(self, path: str, data: bytes, height: int, prove: bool) -> QueryResult:
-        """Query one node after another, as some may have pruned the state of a height."""
+        """Query the nodes until one has the state of the height, as some may have pruned
+        it."""
         lacking: list[QueryResult] = []
 
         def ask(reader: Reader) -> QueryResult:
@@ -179,24 +183,25 @@ class ForwardedApplication(ApplicationAccess):
         try:
             return self._upstreams.attempt(ask)
         except (UpstreamError, Busy):
-            # Unreachable nodes may have the state, but this is a valid response, too.
+            # Return the valid response "no such state", even if an unreachable node has the
+            # state.
             if not lacking:
                 raise
             return lacking[0]
 
 
 def _lacks_state(found: QueryResult) -> bool:
-    # cosmos-sdk: a query of a store without that state has code 0, and no value.
+    # In cosmos-sdk, a query of a store without that state has code 0 and no value.
     is_empty = found.code != 0 or not found.value
     return is_empty and _NO_STATE.search(found.log) is not None
 
 
 class ForwardedNetwork(Network):
-    """The first node that responds, and its peers.
+    """Network data of the first node that responds: its status and its peers.
 
-    Its status is read in the background at most once a second, so stored blocks are served even
-    if no node responds. ``own_height`` returns the store's height, which stays ``head_delay``
-    blocks behind the nodes'.
+    The status is read in the background at most once a second, so that no request for stored
+    blocks waits for a node. ``own_height`` returns the store's height, which stays
+    ``head_delay`` blocks behind the nodes' height.
     """
 
     def __init__(
@@ -262,5 +267,5 @@ class ForwardedNetwork(Network):
         return self._upstreams.states()
 
     def last_error(self) -> str:
-        """Return why no node responds now; empty if one does."""
+        """Return why no node responds now; an empty string if one does."""
         return self._status.error()

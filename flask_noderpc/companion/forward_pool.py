@@ -1,4 +1,4 @@
-"""Upstreams for serving processes, in which threads of clients wait for responses."""
+"""Upstreams for serving processes, where a client's server thread waits for the response."""
 
 from __future__ import annotations
 
@@ -18,12 +18,11 @@ Reserve = Callable[[], AbstractContextManager[None]]
 
 
 class ForwardUpstreams(Upstreams):
-    """Upstreams without those that the process that follows the chain has refused.
+    """Upstreams that neither this process nor the following process has refused.
 
-    ``reserve`` is entered while they are called, so that threads of the server stay free for
-    stored reads; ``refused_elsewhere`` returns the upstreams that the process that follows the
-    chain has
-    refused.
+    Calls run in the context ``reserve``, which keeps some server threads free for stored
+    reads. ``refused_elsewhere`` returns the upstreams that the following process has refused,
+    with reasons.
     """
 
     def __init__(self, readers: Sequence[Reader], patience: float = 0.0) -> None:
@@ -38,11 +37,11 @@ class ForwardUpstreams(Upstreams):
         alone: bool = False,
         final: tuple[type[UpstreamError], ...] = (UpstreamRefused,),
     ) -> T:
-        """Return the result of the base class; also raise :exc:`~flask_noderpc.errors.Busy` if
-        too many of the server's threads wait.
+        """Do the same as the base class; also raise :exc:`~flask_noderpc.errors.Busy` if too
+        many of the server's threads wait for nodes.
 
-        As a client waits, the error of one node is returned while others can't be reached, and
-        all requests of a call share one timeout.
+        As a client waits, a node's error is raised at once even if other nodes can't be
+        reached, and all requests of a call share one timeout.
         """
         with self.reserve(), limit_time(self._seconds):
             return super().attempt(action, alone=alone, final=final)
@@ -53,12 +52,12 @@ class ForwardUpstreams(Upstreams):
         readers = [each for each in super().usable_readers() if each.name not in refused]
         if not readers:
             reasons = "; ".join(f"{name}: {reason}" for name, reason in refused.items())
-            raise NoUpstream(f"no upstream is left that can be believed: {reasons}")
+            raise NoUpstream(f"all upstream nodes are refused, name others: {reasons}")
         return readers
 
     def states(self) -> dict[str, str]:
-        """Return the states of the base class, with the upstreams that were refused
-        elsewhere."""
+        """Return the states as the base class does; upstreams refused elsewhere are
+        ``refused``."""
         refused = dict.fromkeys(self.refused_elsewhere(), "refused")
         own = super().states()
         return own | {name: refused[name] for name in own.keys() & refused.keys()}

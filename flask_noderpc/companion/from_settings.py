@@ -1,4 +1,4 @@
-"""Make the companion from a mount's settings."""
+"""Create the companion from a mount's settings."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ log = logging.getLogger("flask_noderpc.companion")
 
 _MAX_JOBS = 16
 _FOLLOW_PATIENCE_S = 10.0
-# CometBFT's most used version, for nodes that were never reached.
+# Dialect to serve if no node was ever reached: that of CometBFT's most used version.
 _DEFAULT_DIALECT = "comet-0.38"
 _DIALECT_S = 2.0
 
@@ -53,7 +53,7 @@ def _addresses(settings: Settings) -> list[Address]:
 
 
 def _forward_of(settings: Settings) -> ForwardUpstreams:
-    # A client waits, so each node is tried once.
+    # A client waits for the response, so try each node only once.
     limits = _limits(settings, 0.0)
     return ForwardUpstreams.from_urls(
         _addresses(settings), settings.of(CompanionSettings).upstream_dialect, limits, 0.0
@@ -85,7 +85,7 @@ def fetch_options(settings: Settings) -> FetchOptions:
     trust = TrustOptions.parse(own.trust) if own.trust else TrustOptions()
     each = max(1, own.upstream_concurrency // 2)
     if own.upstream_rate:
-        # More chunks at a time would only wait for each other's calls.
+        # With a low rate, more chunks in parallel would only wait for each other's calls.
         each = min(each, max(1, int(own.upstream_rate // 10)))
     jobs = min(_MAX_JOBS, each * len(own.upstream))
     return FetchOptions(
@@ -108,8 +108,8 @@ def check_settings(settings: Settings, location: Location) -> None:
     for key, is_set in of_own_chain.items():
         if is_set:
             raise InvalidSetting(
-                f"{key} is for an embedded chain, and NODERPC_UPSTREAM follows that of other"
-                " nodes: set one of them"
+                f"{key}: expected it to be unset with NODERPC_UPSTREAM, as it configures an"
+                " embedded chain; remove one of the two settings"
             )
     upstreams_of(settings, 0.0).close()
     if own.evm_upstream:
@@ -138,9 +138,8 @@ def companion_from_settings(settings: Settings, path: str | Path) -> CompanionBa
 
 
 def dialect_of_upstream(settings: Settings, path: str | Path) -> str:
-    """Return the name of the nodes' dialect: from the store, where the process that follows the
-    chain writes
-    it after an upgrade, or from a node if there is no store yet."""
+    """Return the name of the nodes' dialect: from the settings, from the store (where the
+    following process writes it), or from a node."""
     own = settings.of(CompanionSettings)
     if own.upstream_dialect:
         return dialect_named(own.upstream_dialect, "NODERPC_UPSTREAM_DIALECT").name
@@ -153,7 +152,9 @@ def dialect_of_upstream(settings: Settings, path: str | Path) -> str:
         return upstreams.attempt(lambda reader: reader.node.dialect.name)
     except (UpstreamError, Busy) as error:
         log.warning(
-            "%s: %s is served, NODERPC_DIALECT names another dialect", error, _DEFAULT_DIALECT
+            "%s; the dialect %s is served meanwhile, set NODERPC_DIALECT to serve another one",
+            error,
+            _DEFAULT_DIALECT,
         )
         return _DEFAULT_DIALECT
     finally:

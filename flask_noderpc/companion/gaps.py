@@ -1,4 +1,4 @@
-"""Heights that no node could provide: the backfill continues without them, and asks again
+"""Record of gaps: heights whose block or results no node returned, to be fetched again
 later."""
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ log = logging.getLogger("flask_noderpc.companion")
 
 BLOCK, RESULTS = "block", "results"
 _KEY = "gaps"
-# The gaps are stored in one row, which is written after each change.
+# The number of gaps is limited, as all are stored in one row that each change rewrites.
 MAX_GAPS, _MAX_REASON = 1_000, 300
 _FIRST_PAUSE_S, _MAX_PAUSE_S = 30, 3_600
 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A height whose block or results are missing in the store."""
+    """A height whose block or results the store lacks."""
 
     height: int
     part: str
@@ -43,15 +43,14 @@ def gaps_of(store: ChainStore) -> dict[int, Gap]:
 
 
 def reason_of(error: UpstreamError) -> str:
-    """Return an error's text in one line, with the name of the node; the node's own text is
-    shortened."""
+    """Return an error's text on one line, cut to 300 characters, with the name of the node."""
     text = str(error)
     shown = " ".join(text[:_MAX_REASON].split()) + ("..." if len(text) > _MAX_REASON else "")
     return shown if error.name in shown else f"upstream {error.name}: {shown}"
 
 
 class Gaps:
-    """Gaps of one store, which only the process with its lease changes; may be shared among
+    """Gaps of one store, changed only by the process that holds the lease; may be shared among
     threads."""
 
     def __init__(self, store: ChainStore) -> None:
@@ -63,7 +62,8 @@ class Gaps:
         return len(self._gaps)
 
     def note(self, height: int, part: str, reason: str) -> None:
-        """Record a failure; the height is due again after a pause, which doubles each time."""
+        """Record that a height's block or results could not be fetched; the pause until the
+        next attempt doubles each time."""
         with self._lock:
             self._note(height, part, reason)
 
@@ -72,8 +72,8 @@ class Gaps:
         if known is None and len(self._gaps) >= MAX_GAPS:
             if not self._is_full:
                 log.error(
-                    "%d heights are recorded as incomplete: height %d and further ones are not"
-                    " recorded, and not asked for again until some of these are complete",
+                    "%d heights lack their block or results, the most that is recorded: height"
+                    " %d and further ones are not fetched again until some are complete",
                     MAX_GAPS,
                     height,
                 )
@@ -83,7 +83,12 @@ class Gaps:
         pause = min(_MAX_PAUSE_S, _FIRST_PAUSE_S << min(failures - 1, 10))
         self._gaps[height] = Gap(height, part, reason, failures, time.time() + pause)
         if failures == 1:
-            log.error("the %s of height %d could not be fetched: %s", part, height, reason)
+            log.error(
+                "the %s of height %d could not be fetched, and will be retried: %s",
+                part,
+                height,
+                reason,
+            )
         self._write()
 
     def remove(self, height: int) -> None:
@@ -94,7 +99,7 @@ class Gaps:
                 self._write()
 
     def due(self, *, at_once: bool = False) -> list[int]:
-        """Return the heights whose results should be requested again, highest first."""
+        """Return the heights whose results are to be fetched again now, highest first."""
         with self._lock:
             self._forget_old()
             now = time.time()
@@ -106,7 +111,8 @@ class Gaps:
         return sorted(due, reverse=True)
 
     def _forget_old(self) -> None:
-        """Remove heights that were pruned, and blocks that are stored now."""
+        """Remove missing results of heights that were pruned, and missing blocks that are
+        stored now."""
         base = self._store.reads.base_height()
         kept = {
             height: gap

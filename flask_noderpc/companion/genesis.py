@@ -1,7 +1,7 @@
-"""Genesis document: fetched after the first blocks, and stored as a node sent it.
+"""Fetch the genesis document after the first blocks, and store it as a node sent it.
 
-Nothing proves it. Requests for it are forwarded until it is stored, and always if it is too
-large.
+Nothing proves the document. Until it is stored, or if it is too large to be stored, requests
+for it are forwarded to a node.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ class _FetchedGenesis:
     source: GenesisSource
     chunks: tuple[bytes, ...]
     document: Genesis | None
-    """Decoded document, if it has one chunk."""
+    """Decoded document; ``None`` if it has several chunks."""
 
 
 def fetch_genesis(store: ChainStore, upstreams: Upstreams) -> None:
-    """Store the genesis document unless it is stored.
+    """Fetch and store the genesis document, unless the store has it.
 
     Raise the errors of :meth:`Upstreams.attempt`.
     """
@@ -42,11 +42,13 @@ def fetch_genesis(store: ChainStore, upstreams: Upstreams) -> None:
     (found,) = upstreams.attempt(lambda reader: (_fetch_genesis_chunks(reader),))
     if found is None:
         log.warning(
-            "the genesis document has more than %d chunks: it is not stored", MAX_CHUNKS
+            "the genesis document has more than %d chunks: it is not stored, requests for it"
+            " are forwarded",
+            MAX_CHUNKS,
         )
         return
     known, document = (store.reads.chain_id(), store.reads.initial_height()), found.document
-    # The decoded document is for Ethereum's block 0, and for other dialects than the node's.
+    # Store the decoded document, too, which Ethereum's block 0 and other dialects are made of.
     if document is not None and (document.chain_id, document.initial_height) == known:
         store.set_genesis(document)
     store.set_genesis_chunks(found.source, found.chunks)
@@ -88,9 +90,9 @@ class GenesisThread:
             try:
                 fetch_genesis(self._store, self._upstreams)
             except BackendError as error:
-                log.info("the genesis document is not there yet: %s", error)
+                log.info("the genesis document is not available yet, retrying: %s", error)
             except Exception:
-                log.exception("the genesis document is not fetched")
+                log.exception("the genesis document could not be fetched, retrying")
             else:
                 return
             self._ended.wait(pause)

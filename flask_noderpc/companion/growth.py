@@ -1,5 +1,5 @@
-"""Blocks above the head: a signed header at the top of each chunk proves the blocks below
-it."""
+"""Append blocks above the head: the signed header of each chunk's highest block proves the
+chunk."""
 
 from __future__ import annotations
 
@@ -51,18 +51,20 @@ log = logging.getLogger("flask_noderpc.companion")
 
 @dataclass(frozen=True, slots=True)
 class NewerBlocks:
-    """Blocks of a range, lowest first, with the signed header of the highest."""
+    """Blocks of a range, lowest first, with the signed header of the highest block."""
 
     blocks: list[CommittedBlock]
     top: SignedBlock
 
 
 FindSigners = Callable[[Reader, Header], ValidatorSet]
-"""A function that returns the set that signed a header; its priorities are not proven."""
+"""A function that returns the validator set that signed a header; priorities are not
+proven."""
 
 
 def fetch_newer(reader: Reader, low: int, high: int, members: FindSigners) -> NewerBlocks:
-    """Return the blocks of a range, and the signed header of the highest."""
+    """Return the blocks of a range with results, and the signed header of the highest
+    block."""
     header, commit = reader.commit(high)
     top = SignedBlock(SignedHeader(header, commit), members(reader, header))
     found = reader.blocks(range(low, high + 1))
@@ -88,16 +90,18 @@ def _app_hash(reader: Reader, height: int) -> bytes:
             return info.last_block_app_hash
     with suppress(UpstreamRefused):
         return reader.commit(height + 1)[0].app_hash
-    # The node works: in the document dialect only the next header has the app hash.
-    reason = f"upstream {reader.name}: it has no app hash of height {height} yet"
+    # Do not count this as a failure of the node: in the dialect "document", abci_info has no
+    # height, so the app hash is only known once the next header exists.
+    reason = f"upstream {reader.name}: it does not have the app hash of height {height} yet"
     raise UpstreamError(reader.name, reason)
 
 
 class Growth:
-    """Appends blocks to a store, after the head's validators have proven each chunk.
+    """Appends chunks of blocks to a store, after signatures of the head's validators proved
+    them.
 
-    ``unchecked`` are fields that the chain computes differently. With ``proven_only``, the
-    header above the highest block must prove its results, too.
+    ``unchecked`` names fields that the chain computes in its own way. With
+    ``proven_only``, a block is only appended once the next header proves its results.
     """
 
     def __init__(
@@ -120,10 +124,10 @@ class Growth:
     def extend(self, last: int, progress: Progress, lease: Lease | None = None) -> None:
         """Append the blocks from above the head up to ``last``.
 
-        Raise :exc:`CannotFollow` for a head older than the trusting period that no newer
-        trusted header leads to, and for blocks that all nodes have pruned; :exc:`HeaderAhead`
-        after the last block whose time is not ahead of this machine's clock; and the errors of
-        :meth:`Upstreams.attempt`.
+        Raise :exc:`CannotFollow` if the head is older than the trusting period and no newer
+        trusted header is set, and if all nodes have pruned the next blocks. Raise
+        :exc:`HeaderAhead` at a block whose time is ahead of this machine's clock, after
+        appending the blocks before it, and the errors of :meth:`Upstreams.attempt`.
         """
         while (first := self._store.reads.latest_height() + 1) <= last:
             high = self._below_ahead(first, last)
@@ -138,8 +142,8 @@ class Growth:
                 raise
 
     def _below_ahead(self, first: int, last: int) -> int:
-        """Return the height up to which a node has no header ahead of this machine's clock, but
-        at least the first height, whose signatures prove whether it is ahead."""
+        """Return the height up to which no header is ahead of this machine's clock, according
+        to one node; at least ``first``, as only the block's signatures prove its time."""
         if first == last:
             return last
         top = last + self._proven_only
@@ -153,7 +157,8 @@ class Growth:
     def _extend(self, last: int, progress: Progress, lease: Lease | None) -> None:
         first = self._store.reads.latest_height() + 1
         if first == last:
-            # The validators of this block are known, but not the next block's.
+            # The store has the validators of this block. With proven_only, the next block's
+            # validators are needed as well, and have to be fetched.
             fetch = self._fetch if self._proven_only else self._fetch_next
             self._append(fetch_next(self._upstreams, fetch, last), lease)
             progress(1)
@@ -173,8 +178,8 @@ class Growth:
         return fetch_newer(reader, low, top, self._members)
 
     def _members(self, reader: Reader, header: Header) -> ValidatorSet:
-        """Return the next block's set if it has signed this header, too: sets rarely change,
-        and reading a large one takes several calls."""
+        """Return the validator set of a header: the stored set of the next block if it has the
+        header's hash, as sets rarely change, and reading a large one takes several calls."""
         known = self._store.reads.validators(self._store.reads.latest_height() + 1)
         if are_known(known) and hashes.validators_hash(known) == header.validators_hash:
             return known
@@ -184,14 +189,14 @@ class Growth:
         return fetch_newer(reader, low, high, lambda *_: self._store.reads.validators(high))
 
     def may_step_over(self, error: UpstreamError) -> bool:
-        """Return true if only the next block fails, while nodes respond."""
+        """Return true if a node responds, so that an error concerns only the next block."""
         return not are_down(self._upstreams, error)
 
     def step_over(self, lease: Lease) -> str:
         """Append the next block, without its results if no node returns them.
 
-        Return the reason why they are missing; empty if they are not. Raise the errors of
-        :meth:`extend` if the nodes lack the block after it, too.
+        Return why the results are missing; an empty string if they are stored. Raise the
+        errors of :meth:`extend` if the nodes lack the block itself or the following one.
         """
         height = self._store.reads.latest_height() + 1
         try:
@@ -218,7 +223,8 @@ class Growth:
     def _fetch_without_results(
         self, reader: Reader, low: int, high: int
     ) -> tuple[BlockWithoutResults, SignedBlock]:
-        """Return a block with the state after it, and its signed header."""
+        """Return a block with the validators and parameters after it, and its signed
+        header."""
         _, block = reader.block(high)
         header, commit = reader.commit(high)
         top = SignedBlock(SignedHeader(header, commit), self._store.reads.validators(high))
@@ -264,13 +270,15 @@ class Growth:
     def _prove(self, reader: Reader, headers: Sequence[Header], top: SignedBlock) -> None:
         name = reader.name
         self._prove_top(reader, top)
-        # The proof only needs two thirds of the signatures, but all are served while this is
-        # the latest block.
+        # The proof needs only two thirds of the signatures. Check them all, as the whole
+        # commit is served while this is the latest block.
         check_signatures(self._store.reads.chain_id(), top.signed_header.commit, top.validators)
         *below, highest = headers
         above = top.signed_header.header
         if highest != above:
-            raise UpstreamMismatch(name, f"it shows two blocks at height {top.height}")
+            raise UpstreamMismatch(
+                name, f"its commit and its block at height {top.height} have different headers"
+            )
         for header in reversed(below):
             if not links(header, above):
                 raise UpstreamMismatch(
@@ -282,7 +290,8 @@ class Growth:
                 check_trusted(name, header, self._trust)
 
     def _prove_top(self, reader: Reader, top: SignedBlock) -> None:
-        """Raise ``UpstreamMismatch`` unless hashes or the head's validators prove a header."""
+        """Raise ``UpstreamMismatch`` unless a signed header is proven: by hashes down from a
+        trusted header, or by the head's validators."""
         expected = self._revival.hash_at(top.height)
         if not expected:
             head = self._head()
@@ -299,8 +308,8 @@ class Growth:
     def _prove_results(self, chunk: Chunk[NewerBlocks]) -> None:
         """Replace the head's results if the next header refutes them.
 
-        The results of the latest block come unproven from one upstream. Raise
-        ``UpstreamMismatch`` if this upstream's results are refuted, too.
+        The head's results were stored unproven, from one upstream. Raise ``UpstreamMismatch``
+        if this chunk's upstream has wrong results as well.
         """
         header, reader = chunk.content.blocks[0].block.header, chunk.reader
         if not self._refuted_by(header):
@@ -310,7 +319,7 @@ class Growth:
         if found.results is None or not are_proven(found.results, header):
             raise UpstreamMismatch(reader.name, f"header {header.height} refutes its results")
         log.error(
-            "header %d refutes the results of block %d: replaced by those of %s",
+            "header %d refutes the stored results of block %d: replaced by those of %s",
             header.height,
             height,
             reader.name,
@@ -329,7 +338,8 @@ class Growth:
             )
 
     def _check_next(self, blocks: list[CommittedBlock], above: Header, name: str) -> None:
-        """Raise ``UpstreamMismatch`` if the header above blocks refutes their results."""
+        """Raise ``UpstreamMismatch`` if ``above``, the header after the blocks, contradicts
+        their results."""
         state = self._store.head()
         for each in blocks:
             time, block_id = each.block.header.time, each.commit.block_id
@@ -344,7 +354,7 @@ class Growth:
 
 
 def are_proven(results: BlockResults, above: Header) -> bool:
-    """Return true if the next header has the hashes of these results."""
+    """Return true if the next header, ``above``, has the hashes of these results."""
     if results.app_hash and results.app_hash != above.app_hash:
         return False
     return hashes.results_hash(results.tx_results) == above.last_results_hash

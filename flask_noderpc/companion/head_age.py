@@ -1,4 +1,4 @@
-"""Age of a store's head, without the time of a halt."""
+"""Age of a store's head, which does not count the time during which the chain was halted."""
 
 from __future__ import annotations
 
@@ -20,19 +20,20 @@ from .trust import TrustOptions
 log = logging.getLogger("flask_noderpc.companion")
 
 _NOTE_EACH_S = 60.0
-# Number of latest blocks that show how often there is a block.
+# Number of latest blocks from which the mean block interval is computed.
 _SAMPLE = 20
-# A chain that only makes blocks for transactions may be without one for long.
+# The chain counts as halted after this many mean intervals, as a chain that only makes blocks
+# for transactions may pause for long.
 _HALTED_INTERVALS = 10
 
 
 class HeadAge:
-    """Time since a store's head was known to be the newest block of its chain.
+    """Time since a store's head was last known to be the newest block of its chain.
 
-    The time counts from the header's time, or from when all nodes had no newer block, as
-    validators can be punished while no block comes. If a head is older than the trusting
-    period, no response of a node makes it young again: only ``--trust`` does, if it names the
-    newest block. The store keeps the time for the next start. The nodes' newest block is
+    The age counts from the header's time, or from when all nodes last reported no newer block,
+    as validators can still be punished while a chain is halted. Once a head is older than the
+    trusting period, no response of a node makes it young again; only ``--trust`` with the
+    newest block does. That time is kept in the store. The nodes' newest block is
     ``head_delay`` above the head.
     """
 
@@ -49,12 +50,13 @@ class HeadAge:
         return self._store.reads.block_meta(self._store.reads.latest_height()).header
 
     def newest_seen_at(self, height: int) -> int:
-        """Return when the nodes had no block above a height, in nanoseconds, or 0.
+        """Return when the nodes last had no block above a height, in nanoseconds since 1970,
+        or 0.
 
-        A block that came later has that time, too: the first block after a halt has a time
-        before it, as the votes for the block before have. A trusted header above proves that
-        nodes without it lied or lagged; the next block is compared with it. A time in the
-        future was stored while the clock was wrong.
+        That time also counts for blocks above the sighting: the first block after a halt has
+        the time of the votes before the halt, so its own time is too old. Return 0 if a
+        trusted header is above the height, as the nodes that did not report it lied or lagged,
+        and if the stored time is in the future, as the clock was wrong then.
         """
         if self._trust.height > height + min(1, self._head_delay):
             return 0
@@ -64,22 +66,25 @@ class HeadAge:
         return found.at if found.height <= height + self._head_delay else 0
 
     def is_too_old(self, head: Header) -> bool:
-        """Return true if a head is too old to prove the next blocks."""
+        """Return true if a head is older than the trusting period and can't prove the next
+        blocks."""
         now, period = self._trust.clock(), self._trust.period
         return is_too_old(head, now, period) and is_too_old(
             head, now, period, self.newest_seen_at(head.height)
         )
 
     def note(self) -> None:
-        """If the head is old, ask all nodes once a minute whether they have a newer block, and
-        store the time if none has.
+        """If the head is old, ask all nodes, at most once a minute, for a newer block; if they
+        have no newer block, store the time.
 
-        A node that does not respond may have a newer block. Raise the errors of
-        :meth:`Upstreams.ask_all`.
+        The time is only stored if all nodes respond, as another one may have a newer block.
+        Raise the errors of :meth:`Upstreams.ask_all`.
         """
         head, now = self.head(), self._trust.clock()
         if self._halted and head.height != self._halted:
-            log.warning("the chain goes on: block %d is of %s", head.height, date_of(head))
+            log.warning(
+                "the chain is no longer halted: block %d is of %s", head.height, date_of(head)
+            )
             self._halted = 0
         if now - head.time < CURRENT_NS or not self._is_due(head):
             return
@@ -100,11 +105,13 @@ class HeadAge:
             )
 
     def is_trusted_too_old(self, header: Header, found: Sequence[SyncInfo]) -> bool:
-        """Return true if the header that ``--trust`` names is too old to prove the next blocks.
+        """Return true if the trusted header of ``--trust`` is too old to prove the next
+        blocks.
 
-        Its age does not matter if it is the newest that nodes have ``found``, or was when they
-        were asked within the trusting period. The store keeps the time at once, as the next
-        block may come before the next :meth:`note`.
+        ``found`` are the nodes' states. The header's age does not matter if the nodes have no
+        newer block, or had none when they were last asked within the trusting period. In the
+        first case the time is stored at once, as the next block may arrive before the next
+        :meth:`note`.
         """
         now, height = self._trust.clock(), header.height
         newest = max(each.latest_block_height for each in found)
@@ -117,7 +124,7 @@ class HeadAge:
         return is_too_old(header, now, self._trust.period, seen)
 
     def _set_seen(self, newest: int, answers: int) -> None:
-        """Store that no node has a newer block, unless a node did not respond."""
+        """Store that no node has a block above ``newest``, if all nodes responded."""
         if answers == len(self._upstreams.states()):
             shared_state.set_newest_seen(self._store, newest, self._trust.clock())
 
@@ -130,7 +137,7 @@ class HeadAge:
 
 
 def interval_s(store: ChainStore) -> float:
-    """Return the mean seconds between the latest blocks."""
+    """Return the mean interval of the latest 20 blocks in seconds."""
     high = store.reads.latest_height()
     low = max(store.reads.base_height(), high - _SAMPLE)
     newest, oldest = (store.reads.block_meta(each).header.time for each in (high, low))
@@ -138,11 +145,11 @@ def interval_s(store: ChainStore) -> float:
 
 
 def looks_halted(store: ChainStore, head: Header, now: int) -> bool:
-    """Return true if the head is so old that the chain seems to make no blocks."""
+    """Return true if the head is so old that the chain seems to be halted."""
     expected = int(_HALTED_INTERVALS * interval_s(store) * SECOND)
     return now - head.time >= max(CURRENT_NS, expected)
 
 
 def date_of(header: Header) -> str:
-    """Return the time of a header in whole seconds."""
+    """Return the time of a header as text, in whole seconds."""
     return to_text(header.time // SECOND * SECOND)

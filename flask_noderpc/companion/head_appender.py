@@ -1,4 +1,4 @@
-"""Append the nodes' blocks above the head to a store, and report what blocks the head."""
+"""Append the nodes' new blocks to a store, and report why the head can't advance."""
 
 from __future__ import annotations
 
@@ -21,18 +21,19 @@ from .trust import CannotFollow, HeaderAhead
 
 log = logging.getLogger("flask_noderpc.companion")
 
-# cometbft#564: an epoch's block is executed for a minute, and the node has no results
-# meanwhile.
+# Seconds for which missing results of the next block are awaited: a node may execute an
+# epoch's last block for a minute, and lacks its results until then (cometbft#564).
 _MAX_REFUSED_S = 120.0
 _STANDSTILL_S, _WARN_EACH_S = 15.0, 60.0
-# Interval at which other processes learn how far the next block is ahead of the clock.
+# The stored lead of the next block over the clock is updated each time it shrinks by this many
+# seconds, for health reports of other processes.
 _STEP_S = 5
 
 
 class HeadAppender:
-    """Appends blocks one range after the other, in the thread that follows the head.
+    """Appends new blocks to a store, in the thread that follows the head.
 
-    The head stays ``head_delay`` blocks behind the nodes'.
+    The store's head stays ``head_delay`` blocks behind the nodes' head.
     """
 
     def __init__(
@@ -45,7 +46,6 @@ class HeadAppender:
         self._store, self._upstreams = store, upstreams
         self._trust, self._head_delay = options.trust, head_delay
         self._age = HeadAge(store, upstreams, options.trust, head_delay)
-        # One block at a time, as each block is proven by the one before it.
         self._growth = Growth(
             store,
             upstreams,
@@ -64,11 +64,12 @@ class HeadAppender:
 
     @property
     def is_refused(self) -> bool:
-        """True while no node returns the next block with its results."""
+        """True while every node refuses the next block or its results."""
         return self._refused_since is not None
 
     def begin(self, gaps: Gaps) -> None:
-        """Forget what blocked the head; heights without results are recorded in ``gaps``."""
+        """Reset the reasons why the head can't advance. Heights without results are recorded
+        in ``gaps``."""
         self._gaps, self._refused_since = gaps, None
         self._set_standstill("")
         self._set_ahead(None)
@@ -78,17 +79,18 @@ class HeadAppender:
         self._growth.close()
 
     def append(self, heads: Heads, lease: Lease) -> bool:
-        """Append the blocks up to the nodes' highest; return true if there is any.
+        """Append the blocks up to the highest one of the nodes; return true if one was
+        appended.
 
-        Wait for a while if the head is too old for that, or if the next block is ahead of the
-        clock. Raise the errors of :meth:`Growth.extend`.
+        Wait for 15 s if the head is too old to prove the next block, and for 1 s if that block
+        is ahead of the clock. Raise the errors of :meth:`Growth.extend`.
         """
         try:
             self._age.note()
             is_extended = self._extend(heads, lease)
         except CannotFollow as error:
             if str(error) != self._standstill:
-                log.error("the head is not followed: %s", error)
+                log.error("new blocks are not stored: %s", error)
                 self._set_standstill(str(error))
             self._upstreams.stopped.wait(_STANDSTILL_S)
             return False
@@ -99,7 +101,7 @@ class HeadAppender:
     def _extend(self, heads: Heads, lease: Lease) -> bool:
         delay = self._head_delay
         for height in heads.above(self._store.reads.latest_height() + delay):
-            # After a refusal append one by one, as a range is stored as a whole.
+            # A range is only stored as a whole, so append one block at a time after a refusal.
             before = self._store.reads.latest_height()
             last = before + 1 if self.is_refused else height - delay
             try:
@@ -110,8 +112,8 @@ class HeadAppender:
             except (UpstreamRefused, UpstreamUnavailable) as error:
                 if not self._growth.may_step_over(error):
                     raise
-                # The results are not available yet, or a node has reported blocks that are
-                # missing on it.
+                # The results are not available yet, or the node that reported this height
+                # lacks the blocks: try the next lower reported height.
                 heads.forget(height)
                 self._note_refusal(error, lease)
             else:
@@ -122,7 +124,7 @@ class HeadAppender:
         return False
 
     def _wait_for_clock(self, error: HeaderAhead) -> None:
-        """Wait for a second until the next block is accepted."""
+        """Wait for a second, after the next block was found to be ahead of the clock."""
         now, header = time.monotonic(), error.header
         ahead = (header.time - self._trust.clock()) // SECOND
         known = self._ahead
@@ -130,7 +132,7 @@ class HeadAppender:
             self._set_ahead(shared_state.BlockAhead(header.height, ahead))
         if now - self._warned_at >= _WARN_EACH_S:
             self._warned_at = now
-            log.warning("%s: it is stored later; is the clock right?", error)
+            log.warning("%s: the block is stored later; check this machine's clock", error)
         self._upstreams.stopped.wait(1.0)
 
     def _set_standstill(self, reason: str) -> None:
@@ -142,7 +144,7 @@ class HeadAppender:
         shared_state.set_ahead(self._store, block)
 
     def _log_blocks(self, count: int) -> None:
-        """Log the latest blocks, and how far they lag behind the clock."""
+        """Log the latest ``count`` blocks, and the age of the newest one."""
         if not block_log.is_enabled():
             return
         high = self._store.reads.latest_height()
@@ -152,8 +154,8 @@ class HeadAppender:
         self._log.add(high - count + 1, high, {"txs": txs, "lag_seconds": lag})
 
     def _note_refusal(self, error: UpstreamError, lease: Lease) -> None:
-        """Store the next block without its results if no node has returned them for too long;
-        raise the error if no node returns the block, either."""
+        """Store the next block without its results if no node has returned them for 120 s;
+        raise the error if no node returns the block itself."""
         now = time.monotonic()
         if self._refused_since is None:
             self._refused_since = now

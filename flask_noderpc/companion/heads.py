@@ -1,6 +1,6 @@
-"""Latest heights that nodes report.
+"""Latest heights of the nodes, as they report them.
 
-The follower uses the highest one whose block the node really returns.
+The follower uses the highest one whose block can be fetched.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from ..errors import UpstreamRefused
 from .pool import Upstreams
 from .reader import Reader
 
-# One of this many polls asks another node than the one that is ahead.
+# Every fourth poll asks another node than the one that is ahead.
 _OTHERS_EACH = 4
 
 
 class Heads:
-    """Latest heights of the nodes; the node that is ahead is the first that is asked for its
+    """Latest reported heights; the node with the highest one is asked first for the next
     block."""
 
     def __init__(self, upstreams: Upstreams) -> None:
@@ -26,11 +26,11 @@ class Heads:
         self._polls = 0
 
     def ask(self, known: int, name: str = "") -> None:
-        """Ask a node for its height, or the next node after a failure.
+        """Ask one node for its height; after a failure ask another one.
 
-        Without a name, this is the node that is ahead, and sometimes another one. A height far
-        above ``known`` only counts if the node has the block, as some nodes report wrong
-        heights.
+        Ask the node ``name`` first, by default the node that is ahead, and every fourth time
+        another one. A height of more than ``known + 1`` only counts if the node returns its
+        header, as some nodes report wrong heights.
         """
         self._upstreams.ahead = name or self._next()
         found, height = self._upstreams.attempt(lambda reader: _known_height(reader, known))
@@ -56,10 +56,11 @@ class Heads:
 
 
 def newest_of(reader: Reader) -> SyncInfo:
-    """Return the newest block of a node that can be stored, from its status."""
+    """Return a node's sync info, with the height of its newest block that can be stored."""
     found = reader.status().sync_info
     if reader.node.known_dialect == "document":
-        # In interface.md abci_info has no height, so only the next header has the app hash.
+        # The newest block can't be stored yet: in this dialect abci_info has no height, so the
+        # app hash after a block is only known from the next header.
         return replace(found, latest_block_height=found.latest_block_height - 1)
     return found
 

@@ -1,4 +1,5 @@
-"""Blocks below the stored ones, each proven by the hash in the block above it."""
+"""Backfill of blocks below the stored ones; the hash in each block proves the block below
+it."""
 
 from __future__ import annotations
 
@@ -30,14 +31,14 @@ from .reader import NoResults, ReadBlock, Reader
 
 log = logging.getLogger("flask_noderpc.companion")
 
-# CometBFT: state/store.go, valSetCheckpointInterval, is 100,000; ours is smaller, as priorities
-# can only be computed upwards, and all sets of a range are needed at once.
+# Store validators at least at every 128th height: proposer priorities can only be computed
+# upwards from stored ones. CometBFT's valSetCheckpointInterval (state/store.go) is 100,000.
 _CHECKPOINT = 128
 # Maximum number of gaps that are retried before the backfill continues.
 _MAX_RETRIES = 20
 
 Progress = Callable[[int], None]
-"""A function that is called with each number of stored blocks."""
+"""A function that is called with the number of blocks just stored."""
 
 
 def fetch_older(
@@ -47,7 +48,7 @@ def fetch_older(
     *,
     unchecked: frozenset[str] = frozenset(),
 ) -> list[OlderBlock]:
-    """Return the blocks of a range, highest first, with the state that proves them."""
+    """Return the blocks of a range, highest first, with results, validators and parameters."""
     heights = range(high, low - 1, -1)
     return with_state(reader, reader.blocks(heights), unchecked)
 
@@ -58,7 +59,8 @@ def with_state(
     """Return blocks of a range, highest first, with validators and parameters at each height
     where they change."""
     items = _with_params(reader, [_older(reader, each, unchecked) for each in found])
-    # Priorities are computed upwards, from the lowest height of each set.
+    # A set is needed where it differs from the one above or below: at the lowest height of
+    # each set, from which priorities are computed upwards.
     for position, item in enumerate(items):
         header = item.block.header
         neighbours = [each.block.header for each in items[max(0, position - 1) : position + 2]]
@@ -71,7 +73,8 @@ def with_state(
 
 
 def _below(reader: Reader, header: Header) -> list[Header]:
-    """Return the header below, if it exists and the upstream has it."""
+    """Return a list with the next lower header, or an empty list if no such header is
+    available."""
     if header.last_block_id == NO_BLOCK:
         return []
     try:
@@ -90,10 +93,11 @@ def _older(reader: Reader, found: ReadBlock, unchecked: frozenset[str]) -> Older
 
 
 def _with_params(reader: Reader, items: list[OlderBlock]) -> list[OlderBlock]:
-    """Return the blocks, highest first, with parameters where they may have changed.
+    """Return the blocks, highest first, with consensus parameters where these may have
+    changed.
 
-    Parameters are read at one height and computed upwards, as results contain their changes:
-    the Cosmos SDK has an update in each block.
+    Parameters are read at one height and computed upwards from the updates in the results, as
+    the Cosmos SDK returns an update in each block.
     """
     known: ConsensusParams | None = None
     found = []
@@ -112,8 +116,8 @@ def _with_params(reader: Reader, items: list[OlderBlock]) -> list[OlderBlock]:
 
 
 def with_validators(reader: Reader, item: OlderBlock) -> OlderBlock:
-    """Return a block of this upstream with the set that signed it; raise ``UpstreamMismatch``
-    if the header has another set."""
+    """Return a block of this upstream with its validator set; raise ``UpstreamMismatch`` if
+    the set does not have the hash in the block's header."""
     header = item.block.header
     found = reader.validators(header.height)
     try:
@@ -130,22 +134,22 @@ def _has_other_set(header: Header, above: Header) -> bool:
 
 @dataclass(slots=True)
 class _FetchedRange:
-    """A range of heights, as the nodes have it."""
+    """Result of fetching a range of heights."""
 
     chunks: list[Chunk[list[OlderBlock]]]
     """Blocks, highest first."""
     gaps: list[tuple[int, str, str]] = field(default_factory=list)
-    """Heights that no node can provide, each with the missing part, and the reason."""
+    """Height, missing part (block or results) and reason of all data that no node returned."""
     error: UpstreamError | None = None
-    """The error because of which the range ends above its lowest height."""
+    """Error at which fetching stopped; the heights from there down are missing."""
 
 
 class History:
     """Backfills a store from its lowest block, or from its trusted one.
 
-    A block whose results no node returns is stored without results, and its height is recorded
-    in ``gaps``. ``unchecked`` are fields that the chain computes differently; ``ended`` stops
-    after a chunk.
+    A block whose results no node returns is stored without them, and its height is recorded in
+    ``gaps``. ``unchecked`` names fields that the chain computes in its own way. The
+    backfill stops after the current chunk if ``ended`` is set.
     """
 
     def __init__(
@@ -163,7 +167,7 @@ class History:
 
     @cached_property
     def gaps(self) -> Gaps:
-        """Gaps of the store, once it has a chain."""
+        """Record of the store's gaps; the store must have a chain."""
         return Gaps(self._store)
 
     def has_ended(self) -> bool:
@@ -173,7 +177,7 @@ class History:
     def fill(self, top: int, low: int, progress: Progress) -> int:
         """Store the blocks from ``top`` down to ``low``; return the lowest stored height.
 
-        That is above ``low`` if no upstream has the blocks below it.
+        The lowest stored height is above ``low`` if no upstream has the blocks below it.
         """
         lowest, refusal = self._fill(top, low, progress)
         while refusal is not None:
@@ -184,9 +188,10 @@ class History:
         return lowest
 
     def retry(self, *, at_once: bool = False) -> None:
-        """Ask again for the results of some due gaps, or of all ``at_once``.
+        """Ask again for missing results whose retry is due, or with ``at_once`` for any.
 
-        The highest block is left out, as a header above it must prove its results.
+        At most 20 heights are retried. The head is not: no stored header proves its results
+        yet.
         """
         head = self._store.reads.latest_height()
         due = [each for each in self.gaps.due(at_once=at_once) if each < head]
@@ -206,14 +211,15 @@ class History:
     def _fill(
         self, top: int, low: int, progress: Progress
     ) -> tuple[int, UpstreamRefused | None]:
-        """Store a range as far as the upstreams have it; return the lowest height, and the
-        refusal for the next one."""
+        """Store a range as far as the upstreams have it; return the lowest stored height, and
+        the refusal of the height below it (``None`` if all were stored)."""
         lowest = top + 1
         parts = fetch_all(self._fetch_range, descending_ranges(low, top), self._jobs)
         try:
             with closing(parts):
                 for part in parts:
-                    # Record the gaps first, in case the process is killed in between.
+                    # Record the gaps before the blocks, so that none is lost if the process is
+                    # killed.
                     for gap in part.gaps:
                         self.gaps.note(*gap)
                     for chunk in part.chunks:
@@ -229,13 +235,15 @@ class History:
         return lowest, None
 
     def _lowest_there(self, low: int, high: int, refusal: UpstreamRefused) -> int:
-        """Return the lowest height that can be filled, or ``high`` if none below it can be.
+        """Return the lowest height that the nodes have; ``high`` if they have nothing below
+        it.
 
-        This uses bisection, as ``status`` of some nodes has a wrong lowest height.
+        The height is found by bisection, as some nodes report a wrong one in ``status``.
         """
         there = min(self._upstreams.ask_all(lambda reader: lowest_block(reader, low, high)))
         if there == low:
-            # The nodes have the blocks, but respond differently if more are requested.
+            # The nodes return the block now, but refused it before: record a gap instead of
+            # looping.
             reason = f"block of height {high - 1}: {reason_of(refusal)}"
             self.gaps.note(high - 1, BLOCK, reason)
             raise UpstreamRefused(refusal.name, refusal.code, reason)
@@ -244,8 +252,7 @@ class History:
         return there
 
     def _fetch_range(self, wanted: Range) -> _FetchedRange:
-        """Fetch a range; if one of its heights fails at all nodes, fetch each height
-        separately."""
+        """Fetch a range at once; if that fails at all nodes, fetch each height separately."""
         gaps: list[tuple[int, str, str]] = []
         fetch = self._fetch
         if self._are_results_gone and (error := self._results_error(wanted[1])):
@@ -260,7 +267,8 @@ class History:
         return _FetchedRange([chunk], gaps)
 
     def _results_error(self, height: int) -> UpstreamError | None:
-        """Return why no node has the results of a height, or ``None`` if one has them again."""
+        """Return the error if still no node has the results of a height, or ``None`` if one
+        has them."""
         try:
             fetch_one(self._upstreams, self._fetch, (height, height), FINAL)
         except (UpstreamUnavailable, UpstreamRefused) as error:
@@ -269,7 +277,8 @@ class History:
         return None
 
     def _one_by_one(self, wanted: Range) -> _FetchedRange:
-        """Fetch each height of a range separately, without results if these fail."""
+        """Fetch each height of a range separately; where results fail, fetch the block
+        alone."""
         found = _FetchedRange([])
         low, high = wanted
         errors: list[UpstreamError] = []
@@ -303,9 +312,11 @@ class History:
     def _leave_out_results(
         self, found: _FetchedRange, errors: Sequence[UpstreamError], low: int
     ) -> None:
-        """Expect no results below a range whose last heights, down to ``low``, had ``errors``.
+        """Stop asking for results of lower heights, after ``errors`` at the last heights of a
+        range.
 
-        Nodes that discard results lack them for a whole range; such heights are not recorded.
+        ``low`` is the lowest of these heights. If the nodes discard results, the heights are
+        not recorded as gaps, as a retry would not help.
         """
         if all(isinstance(error, NoResults) for error in errors):
             gaps = found.gaps[-len(errors) :]
@@ -314,7 +325,9 @@ class History:
                 fetch_one(self._upstreams, self._fetch, (low, low), (Unusable,))
                 return
             except NoResults as error:
-                log.warning("%s; block %d and those below have none", error, gaps[0][0])
+                log.warning(
+                    "%s; block %d and all below are stored without results", error, gaps[0][0]
+                )
                 del found.gaps[-len(errors) :]
             except UpstreamUnavailable as error:
                 if not isinstance(error, Unusable):
@@ -327,7 +340,7 @@ class History:
         return fetch_older(reader, low, high, unchecked=self._unchecked)
 
     def _fetch_alone(self, reader: Reader, low: int, high: int) -> list[OlderBlock]:
-        """Return a block with its validators, as it may become the lowest in the store."""
+        """Return a block with its validators, as it may become the store's lowest block."""
         return _with_sets(reader, self._fetch(reader, low, high))
 
     def _fetch_blocks(self, reader: Reader, low: int, high: int) -> list[OlderBlock]:
@@ -336,11 +349,12 @@ class History:
         return with_state(reader, found, self._unchecked)
 
     def _fetch_block_alone(self, reader: Reader, low: int, high: int) -> list[OlderBlock]:
-        """Return a block with its validators, without its results."""
+        """Return a block with its validators, but without its results."""
         return _with_sets(reader, self._fetch_blocks(reader, low, high))
 
     def _store_chunk(self, chunk: Chunk[list[OlderBlock]], low: int) -> None:
-        """Store a chunk; if it does not fit, refuse its upstreams and ask others."""
+        """Store a chunk; if it contradicts the stored chain, refuse its upstream and ask
+        another."""
         deadline = self._upstreams.deadline()
         while True:
             try:
@@ -354,7 +368,8 @@ class History:
             chunk = fetch_one(self._upstreams, self._fetch, chunk.range)
 
     def _with_missing_sets(self, chunk: Chunk[list[OlderBlock]], low: int) -> list[OlderBlock]:
-        """Return the blocks with those sets that depend on stored and wanted heights.
+        """Return the chunk's blocks with the validator sets that its edges need: at the
+        highest block if the stored set above differs, and at block ``low``.
 
         Only the node that sent a block is asked, as the header is not proven yet.
         """
@@ -370,7 +385,7 @@ class History:
         try:
             above = self._store.reads.block_meta(header.height + 1).header
         except NotFound:
-            # The header above is only missing below a trusted block, whose sets are known.
+            # The header above is only missing for the trusted block, whose sets are stored.
             return False
         return _has_other_set(header, above)
 
@@ -380,7 +395,8 @@ def _with_sets(reader: Reader, items: Sequence[OlderBlock]) -> list[OlderBlock]:
 
 
 def _gaps(wanted: Range, error: UpstreamError) -> list[tuple[int, str, str]]:
-    """Return the gaps of a range without results; none if the nodes discard results."""
+    """Return a gap for each height of a range without results, or an empty list if the nodes
+    discard results, as a retry would not help."""
     if isinstance(error, NoResults):
         return []
     low, high = wanted
@@ -388,13 +404,14 @@ def _gaps(wanted: Range, error: UpstreamError) -> list[tuple[int, str, str]]:
 
 
 def lowest_block(reader: Reader, low: int, high: int) -> int:
-    """Return the lowest height of an upstream in the range from ``low`` to ``high``."""
+    """Return the lowest block that an upstream has from ``low`` to ``high``; ``high`` if
+    none."""
     while low < high:
         middle = (low + high) // 2
         try:
             reader.block(middle)
         except (UpstreamRefused, UpstreamMismatch):
-            # Some nodes return the blocks that they have, instead of an error.
+            # Some nodes return another block instead of an error if they have pruned this one.
             low = middle + 1
         else:
             high = middle

@@ -1,7 +1,8 @@
 """JSON over HTTP to a node, with limits on time, bytes, requests in flight and rate.
 
 urllib3 manages the connections: it works with threads and under gevent, checks an idle
-connection before reusing it, and reads a body in pieces, so that size and time can be limited.
+connection before it reuses it, and can read a body in pieces, so that its size and time can be
+limited.
 """
 
 from __future__ import annotations
@@ -38,10 +39,11 @@ from .throttle import Throttle
 _PIECE = 1 << 16
 # zlib: 16 plus the window size in bits selects the gzip format.
 _GZIP = 16 + zlib.MAX_WBITS
-# An empty member has 20 bytes and takes two microseconds.
+# An empty gzip member has 20 bytes and takes two microseconds, so a body of 256 MB could keep
+# this process busy for half a minute.
 _MAX_MEMBERS = 10_000
 _CONNECT_S = 5.0
-# A process reads and decodes only one larger body at a time, as several would fill its memory.
+# A process reads and decodes only one body above this size at a time, to limit its memory.
 _LARGE_BYTES = 16 << 20
 _one_large = threading.Lock()
 _OVERLOADED = (429, 503)
@@ -54,30 +56,31 @@ class UpstreamLimits:
     """Limits of requests to one upstream, and of its responses."""
 
     timeout: float = 10.0
-    """Seconds for a response, from the request to its last byte."""
+    """Maximum seconds from the request to the last byte of the response."""
     concurrency: int = 8
     """Maximum number of requests in flight."""
     rate: float = 0.0
     """Maximum calls a second; 0 means no limit."""
     max_bytes: int = 256 << 20
-    """Maximum bytes of a response after decompression, also of a batch's."""
+    """Maximum bytes of a response after decompression; a batch has one response."""
     patience: float = 60.0
-    """Seconds for which a request waits for its budget."""
+    """Maximum seconds for which a request waits until ``concurrency`` and ``rate`` allow
+    it."""
 
 
 DEFAULT_LIMITS = UpstreamLimits()
 
 
 class Unusable(UpstreamUnavailable):
-    """A response was received, but can't be used; a smaller or different request may
+    """The node sent a response that can't be used; a smaller or different request may
     succeed."""
 
 
 class HttpClient:
     """Posts JSON to one address; may be shared among threads and greenlets.
 
-    Raises :exc:`~flask_noderpc.errors.UpstreamUnavailable` without a usable response, and
-    :exc:`~flask_noderpc.errors.Busy` above the budget.
+    Raises :exc:`~flask_noderpc.errors.UpstreamUnavailable` if there is no usable response, and
+    :exc:`~flask_noderpc.errors.Busy` if the limits did not allow the request in time.
     """
 
     def __init__(self, url: str | Address, limits: UpstreamLimits, name: str = "") -> None:
@@ -88,7 +91,7 @@ class HttpClient:
         self._throttle = Throttle(self.name, limits.concurrency, limits.rate)
         kind = TlsPool if self.address.scheme == "https" else Pool
         self.connected = 0
-        """Number of connections that were opened."""
+        """Number of connections opened so far."""
         self._lock = threading.Lock()
         self._connections: WeakSet[Any] = WeakSet()
         self._pool = kind(
@@ -109,7 +112,7 @@ class HttpClient:
             self.connected += 1
 
     def interrupt(self) -> None:
-        """Let the requests in flight fail."""
+        """Close the sockets of the requests in flight, so that these fail at once."""
         with self._lock:
             connections = list(self._connections)
         for connection in connections:
@@ -120,7 +123,8 @@ class HttpClient:
     def post(self, body: bytes, kind: Any, *, calls: int = 1, timeout: float = 0.0) -> Any:
         """Return the response to a body, decoded as ``kind``, a struct or a list of structs.
 
-        The body has ``calls`` calls; without a ``timeout``, the limits' timeout applies.
+        ``calls`` is the number of calls in the body. A ``timeout`` of 0 stands for the timeout
+        in the limits.
         """
         with ExitStack() as held:
             with self._throttle.admit(calls, seconds_left(self.limits.patience)):
@@ -128,11 +132,12 @@ class HttpClient:
             try:
                 return jsoncodec.decode(answer, kind)
             except jsoncodec.NotJSON as error:
-                reason = f"no JSON-RPC response: {error}; {describe_beginning(answer)}"
+                reason = f"expected a JSON-RPC response: {error}; {describe_beginning(answer)}"
                 raise Unusable(self.name, reason) from None
 
     def head_of(self, body: bytes, size: int) -> bytes:
-        """Return the first bytes of the response to a body, and do not receive the rest."""
+        """Return the first ``size`` bytes of the response to a body, without receiving the
+        rest."""
         patience = seconds_left(self.limits.patience)
         with ExitStack() as held, self._throttle.admit(1, patience):
             return bytes(self._exchange(body, self.limits.timeout, held, size))
@@ -160,7 +165,7 @@ class HttpClient:
                 response.close()
                 raise Unusable(self.name, _reason(error, timeout)) from None
             except BaseException:
-                # The connection can't be used again.
+                # The body was not read to its end, so the connection can't be reused.
                 response.close()
                 raise
             if most:
@@ -175,26 +180,28 @@ class HttpClient:
     def _body(
         self, response: urllib3.BaseHTTPResponse, held: ExitStack, most: int
     ) -> bytearray:
-        """Return the body, or its first bytes if ``most`` is not 0."""
+        """Return the decompressed body; if ``most`` is not 0, stop after that many bytes or a
+        few more."""
         body, is_large = bytearray(), False
         for piece in _decoded(response):
             body += piece
             if len(body) > _LARGE_BYTES and not is_large:
                 is_large = True
                 held.enter_context(_one_large)
-            # Compressed bytes count, too, as any number of them may decode to nothing.
+            # Limit the compressed bytes as well, as any number of them may decode to nothing.
             if max(len(body), response.tell()) > self.limits.max_bytes:
                 raise Unusable(
                     self.name,
-                    f"a response of more than {self.limits.max_bytes} bytes"
-                    " (--upstream-max-bytes raises that)",
+                    f"expected a response of at most {self.limits.max_bytes} bytes; to allow"
+                    " more, raise --upstream-max-bytes (NODERPC_UPSTREAM_MAX_BYTES)",
                 )
             if 0 < most <= len(body):
                 break
         return body
 
     def _check(self, response: urllib3.BaseHTTPResponse, body: bytearray) -> None:
-        """Raise ``UpstreamUnavailable`` unless the body may be JSON-RPC."""
+        """Raise ``UpstreamUnavailable`` unless status and body look like a JSON-RPC
+        response."""
         retry_after = _seconds(response.headers.get("Retry-After"))
         if response.status in _OVERLOADED:
             self._throttle.record_overload(retry_after)
@@ -202,12 +209,12 @@ class HttpClient:
         if 300 <= response.status < 400:
             to = response.headers.get("Location", "nowhere")[:_MAX_TEXT]
             raise self.unusable_error(
-                f"HTTP status {response.status}, a redirect to {to}: give that URL instead"
+                f"HTTP status {response.status}, a redirect to {to}; name that URL instead"
             )
         if not _JSON.match(body):
             kind = response.headers.get("Content-Type", "no content type")[:_MAX_TEXT]
             found = describe_beginning(body)
-            reason = f"HTTP status {response.status} with {kind}, not JSON; {found}"
+            reason = f"expected JSON, got HTTP status {response.status} with {kind}; {found}"
             has_failed = response.status >= 500
             if has_failed or retry_after is not None:
                 self._throttle.record_overload(retry_after)
@@ -234,8 +241,7 @@ def describe_beginning(body: bytes | bytearray | memoryview) -> str:
 def _decoded(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
     """Yield the decoded body in pieces of at most ``_PIECE`` bytes.
 
-    urllib3 would decode everything that a read received at once, and a piece of 64 KiB can
-    contain 64 MB.
+    urllib3 itself would decode each received piece as a whole, and 64 KiB can decode to 64 MB.
     """
     value = response.headers.get("Content-Encoding", "").lower()
     pieces = iter(partial(response.read1, _PIECE, decode_content=False), b"")
@@ -246,7 +252,7 @@ def _decoded(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
             return pieces
         case ["gzip" | "x-gzip"]:
             return _inflated(pieces)
-    raise DecodeError(f"it is encoded as {value[:_MAX_TEXT]}, expected gzip")
+    raise DecodeError(f"Content-Encoding: expected gzip, got {value[:_MAX_TEXT]}")
 
 
 def _inflated(pieces: Iterable[bytes]) -> Iterator[bytes]:
@@ -259,37 +265,37 @@ def _inflated(pieces: Iterable[bytes]) -> Iterator[bytes]:
                 # RFC 1952: a file may have several members.
                 inflate, members = zlib.decompressobj(_GZIP), members + 1
                 if members > _MAX_MEMBERS:
-                    raise DecodeError(f"it has more than {_MAX_MEMBERS} gzip members")
+                    raise DecodeError(f"expected at most {_MAX_MEMBERS} gzip members")
             try:
                 yield inflate.decompress(rest, _PIECE)
             except zlib.error as error:
-                raise DecodeError(f"it is not a gzip file: {error}") from None
+                raise DecodeError(f"expected gzip data: {error}") from None
             rest = inflate.unconsumed_tail or inflate.unused_data
             is_empty = False
-    # zlib keeps at most its window of 32 KiB.
+    # The rest is at most zlib's window of 32 KiB.
     yield inflate.flush()
     if not (inflate.eof or is_empty):
-        raise DecodeError("its gzip file ends too early")
+        raise DecodeError("the gzip data is truncated")
 
 
 def _seconds(text: str | None) -> float | None:
-    """Return the seconds of a ``Retry-After`` header; a date is ignored."""
+    """Return the seconds of a ``Retry-After`` header; ``None`` if it is missing or a date."""
     return float(text) if text and text.isdecimal() and len(text) < 6 else None
 
 
 def _reason(error: Exception, timeout: float) -> str:
-    """Return the reason of an error, without the URL in urllib3's own texts."""
-    # Each class is a subclass of the one after it.
+    """Describe a failed request, without urllib3's own text, which contains the URL."""
+    # Check subclasses before their base classes.
     if isinstance(error, NameResolutionError):
-        return "its host name is not known"
+        return "its host name can't be resolved"
     if isinstance(error, NewConnectionError):
         return "it can't be reached"
     if isinstance(error, ConnectTimeoutError):
-        return "no connection in time"
+        return "connecting took too long"
     if isinstance(error, ReadTimeoutError | TimeoutError):
         return f"no response within {timeout:g} s"
     if isinstance(error, SSLError):
-        return "TLS failed: its certificate is not accepted, or it speaks no TLS"
+        return "TLS failed: its certificate is not accepted, or the port does not use TLS"
     if isinstance(error, DecodeError):
         return f"its body can't be decoded: {error}"
     return f"the connection broke ({type(error).__name__})"

@@ -1,4 +1,4 @@
-"""Import a range of a chain: from a trusted header downwards, and from the head upwards."""
+"""Import a range of a chain into a store: blocks above its head, and blocks below its base."""
 
 from __future__ import annotations
 
@@ -35,8 +35,7 @@ log = logging.getLogger("flask_noderpc.companion")
 class Importer:
     """Fills a store from upstreams.
 
-    It can be interrupted at any time, and continues with what is missing when it is called
-    again.
+    An import can be interrupted at any time; the next one fetches the blocks that are missing.
     """
 
     def __init__(
@@ -64,8 +63,8 @@ class Importer:
         top = agreed.latest - 1 if last is None else last
         if not 1 <= first <= top <= agreed.highest:
             raise ConfigurationError(
-                f"blocks {first} to {top} can't be imported: the chain's latest is"
-                f" {agreed.highest}"
+                f"--from and --to: expected heights from 1 to {agreed.highest}, the chain's"
+                f" latest block, with --from at most --to, got {first} to {top}"
             )
         begin(self._store, self._upstreams, agreed, top, self._options)
         self._first, self._last = max(first, self._store.reads.initial_height()), top
@@ -73,8 +72,8 @@ class Importer:
         return above + max(0, self._store.reads.base_height() - self._first)
 
     def run(self, progress: Progress) -> tuple[int, int]:
-        """Import the blocks that :meth:`plan` found missing; return the lowest and the highest
-        height.
+        """Import the blocks that :meth:`plan` found missing; return the store's lowest and
+        highest height.
 
         Raise :exc:`~flask_noderpc.errors.StoreError` if another process adds blocks to the
         store, and the errors of :meth:`Upstreams.attempt`.
@@ -125,7 +124,8 @@ class Importer:
 
     @contextmanager
     def _comparison(self) -> Iterator[Comparison]:
-        """Meanwhile compare samples of the results with other nodes'."""
+        """Compare samples of the results with those of other nodes, in a thread, during this
+        context."""
         ended = threading.Event()
         comparison = Comparison(self._store, self._upstreams, ended)
         comparison.start()

@@ -1,5 +1,5 @@
-"""Reads in flight: a node gets one request for several callers that need the same at the same
-time."""
+"""Share a read in flight: several callers of the same read at a time cause one request to a
+node."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ T = TypeVar("T")
 class ReadsInFlight:
     """Shares the result of a read, or its error, among concurrent callers of the same read.
 
-    If a caller is killed, another one reads. Safe among threads and greenlets; ``reserve`` is
-    entered while a caller waits for another's read.
+    If the caller that reads is killed, a waiting one reads instead. ``reserve`` returns a
+    context in which a caller waits for another's read. Safe among threads and greenlets.
     """
 
     def __init__(self, reserve: Callable[[], AbstractContextManager[None]]) -> None:
@@ -25,7 +25,8 @@ class ReadsInFlight:
         self._reads: dict[Hashable, Future[Any]] = {}
 
     def get(self, key: Hashable, read: Callable[[], T]) -> T:
-        """Return the result of a read, or raise its error."""
+        """Return the result of the read for ``key``, or raise its error; call ``read`` unless
+        another caller's read for this key is in flight."""
         while True:
             with self._lock:
                 shared = self._reads.get(key)
@@ -50,5 +51,6 @@ class ReadsInFlight:
         finally:
             with self._lock:
                 del self._reads[key]
-            # This runs after GreenletExit and the like, and has no effect on a finished read.
+            # If the caller was killed, as by GreenletExit, wake the waiting callers: one of
+            # them reads. This has no effect on a finished read.
             own.cancel()

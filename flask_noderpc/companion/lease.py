@@ -1,4 +1,4 @@
-"""Lease of a store, held while blocks of upstreams are added above its head."""
+"""Lease of a store: only the process that holds it appends blocks of upstreams."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..chain.lease import OwnedLease
 from ..errors import NodeRPCError, StoreError
 
 _SECONDS = 10.0
-# The lease of a process that was killed on another machine expires within this time.
+# Wait for the lease of a killed process, which expires within this time.
 _WAIT_S = _SECONDS + 1
 _POLL_S = 0.2
 
@@ -24,11 +24,11 @@ class LeaseTaken(StoreError):
 
 @contextmanager
 def held_lease(store: ChainStore, stopped: threading.Event | None = None) -> Iterator[Lease]:
-    """Hold the lease of a store, so that only one process adds blocks above its head.
+    """Hold the lease of a store in this context, so that no other process appends blocks.
 
-    Wait for the lease of a killed process. An error that ends the context is stored as the
-    reason why no blocks are added. Raise :exc:`LeaseTaken` if another process keeps the lease,
-    or ``stopped`` was set.
+    Wait until the lease of a killed process expires. An error that ends the context is stored
+    for health reports. Raise :exc:`LeaseTaken` if another process keeps the lease, or
+    ``stopped`` was set.
     """
     owned, ended = OwnedLease(store, _SECONDS), threading.Event()
     _wait_for(owned, store, stopped or threading.Event())
@@ -53,8 +53,8 @@ def _wait_for(owned: OwnedLease, store: ChainStore, stopped: threading.Event) ->
     while not owned.acquire_or_renew():
         if time.monotonic() > deadline or stopped.wait(_POLL_S):
             raise LeaseTaken(
-                f"another process, {store.lease_state().owner}, adds blocks to this store:"
-                " wait until it has ended",
+                f"another process, {store.lease_state().owner}, adds blocks to this store;"
+                " stop it, or wait until it has ended",
                 store.location.display_name,
             )
 

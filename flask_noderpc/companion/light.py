@@ -1,6 +1,7 @@
-"""Rules of a light client: which headers follow from a trusted one.
+"""Rules of a light client: check whether a trusted header proves another one.
 
-CometBFT: light/verifier.go. Error texts name the rule; callers name the upstream.
+CometBFT: light/verifier.go. Errors say which rule is violated; callers add the name of the
+upstream.
 """
 
 from __future__ import annotations
@@ -16,16 +17,16 @@ from ..protocol.comet.key_types import KEY_TYPES, UnsupportedKey, are_known
 from ..protocol.comet.validators import check_commit, check_trusted_third
 
 CLOCK_DRIFT_NS = 10 * SECOND
-"""Maximum time by which a header may be ahead of this machine's clock."""
+"""Nanoseconds by which a header may be ahead of this machine's clock."""
 
 TRUST_PERIOD_NS = 14 * 24 * 3600 * SECOND
-"""Default time for which a header is trusted: less than the time in which validators that
-signed another chain can still be punished."""
+"""Default trusting period in nanoseconds. It must be less than the unbonding period, in which
+validators can still be punished for signing another chain."""
 
 
 @dataclass(frozen=True, slots=True)
 class SignedBlock:
-    """A header with its commit and the set that signed it."""
+    """A header with its commit and the validator set that signed it."""
 
     signed_header: SignedHeader
     validators: ValidatorSet
@@ -48,20 +49,21 @@ class FromTheFuture(ValueError):
         self.header = header
         super().__init__(
             f"header {header.height} is {(header.time - now) // SECOND} s ahead of this"
-            f" machine's clock, and at most {CLOCK_DRIFT_NS // SECOND} s are taken"
+            f" machine's clock, expected at most {CLOCK_DRIFT_NS // SECOND} s"
         )
 
 
 class NotTrusted(ValueError):
-    """Too few of the trusted validators signed, so a header between the two is needed."""
+    """At most a third of the trusted voting power signed a header, so a header between the
+    trusted one and this one is needed to prove it."""
 
 
 def check_signed(chain_id: str, block: SignedBlock, *, takes_unknown_keys: bool = False) -> str:
     """Raise :exc:`ValueError` unless a header, its commit and its validators are consistent,
     and more than two thirds of the voting power signed.
 
-    With ``takes_unknown_keys``, validators whose signatures can't be verified here are
-    accepted; then the reason is returned, otherwise an empty string. CometBFT:
+    Return an empty string. With ``takes_unknown_keys``, validators whose signatures can't be
+    verified here are accepted; then return the reason instead. CometBFT:
     SignedHeader.ValidateBasic, ValidatorSet.VerifyCommitLight.
     """
     header, commit = block.signed_header.header, block.signed_header.commit
@@ -82,31 +84,32 @@ def check_signed(chain_id: str, block: SignedBlock, *, takes_unknown_keys: bool 
 
 
 def _check_has_single_votes(commit: Commit) -> None:
-    """Raise :exc:`ValueError` for a commit with one signature for several validators."""
+    """Raise :exc:`ValueError` for a commit with aggregated signatures, which can't be
+    verified."""
     flags = {sig.block_id_flag for sig in commit.signatures} - set(BlockIDFlag)
     if flags:
         raise ValueError(
-            f"the commit of header {commit.height} has votes of block_id_flag {min(flags)}, and"
-            " 1 to 3 can be verified: a chain whose validators sign with one aggregated"
-            " signature, as Berachain's, can't be followed"
+            f"the commit of header {commit.height}: expected votes with block_id_flag 1 to 3,"
+            f" got {min(flags)}; a chain whose validators sign with one aggregated signature,"
+            " such as Berachain, can't be followed"
         )
 
 
 def check_set(
     members: ValidatorSet, expected: bytes, height: int, takes_unknown_keys: bool = False
 ) -> None:
-    """Raise :exc:`ValueError` unless a set has the hash of a header.
+    """Raise :exc:`ValueError` unless a validator set has the ``expected`` hash, from a header.
 
-    A set with keys of an unknown type has no hash: an attacker who could choose such a key
-    would be believed without a signature, so the operator must allow it.
+    Sets with keys of an unknown type can't be hashed and their signatures can't be verified,
+    so an attacker could invent them. The operator must allow them (``takes_unknown_keys``).
     """
     if not are_known(members):
         if takes_unknown_keys:
             return
         unknown = sorted({v.pub_key.type for v in members.validators} - KEY_TYPES.keys())
         raise ValueError(
-            f"validators at {height} have {unknown[0][:40]!r} keys, which can't be verified:"
-            " --unchecked validators_hash (NODERPC_UNCHECKED) takes them as they are"
+            f"validators at {height} have {unknown[0][:40]!r} keys, which can't be verified; to"
+            " trust them anyway, pass --unchecked validators_hash (NODERPC_UNCHECKED)"
         )
     if hashes.validators_hash(members) != expected:
         raise ValueError(f"the validators of height {height} do not match its header")
@@ -118,15 +121,15 @@ def is_ahead(header: Header, now: int) -> bool:
 
 
 def is_too_old(header: Header, now: int, period: int, seen: int = 0) -> bool:
-    """Return true if a header is too old to prove others.
+    """Return true if a header is older than the trusting ``period``, and can't prove others.
 
-    ``seen`` is a time at which it was still the newest of its chain, if that is known.
+    ``seen`` is the last time at which it was known to be the newest of its chain, or 0.
     """
     return max(header.time, seen) + period <= now
 
 
 def period_text(period: int) -> str:
-    """Return nanoseconds in days and hours, such as ``14 days``."""
+    """Return a number of nanoseconds as text, such as ``14 days``."""
     return str(timedelta(microseconds=period // 1000)).removesuffix(", 0:00:00")
 
 
@@ -135,8 +138,8 @@ def check_age(block: SignedBlock, now: int, period: int, seen: int = 0) -> None:
     if is_too_old(block.signed_header.header, now, period, seen):
         raise ValueError(
             f"the trusted header {block.height} is older than the trusting period of"
-            f" {period_text(period)}: --trust HEIGHT:HASH may name a newer"
-            " one, or --trust-period may be longer"
+            f" {period_text(period)}; pass --trust HEIGHT:HASH of a newer header, or a longer"
+            " --trust-period"
         )
 
 
@@ -145,8 +148,8 @@ def check_follows(
 ) -> None:
     """Raise :exc:`ValueError` unless a trusted header proves a later one.
 
-    Raise :exc:`NotTrusted` if a header between them might prove it, and
-    :exc:`FromTheFuture` if it may be proven later.
+    Raise :exc:`NotTrusted` if a header between the two is needed, and :exc:`FromTheFuture` if
+    the later header is ahead of this machine's clock.
     """
     chain_id = trusted.signed_header.header.chain_id
     earlier, later = trusted.signed_header.header, block.signed_header.header
@@ -154,7 +157,10 @@ def check_follows(
         raise ValueError(f"header {later.height} is not later than header {earlier.height}")
     if later.height == earlier.height + 1:
         if later.validators_hash != earlier.next_validators_hash:
-            raise ValueError(f"header {later.height} has validators that were not announced")
+            raise ValueError(
+                f"the validators of header {later.height} are not those that header"
+                f" {earlier.height} announces"
+            )
     else:
         try:
             check_trusted_third(chain_id, trusted.validators, block.signed_header.commit)

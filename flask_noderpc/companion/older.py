@@ -1,5 +1,5 @@
-"""Heights that the store lacks and a node has: read from the node, and proven if they are
-near."""
+"""Read heights below the store's base from a node; headers prove those that are near the
+base."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class FetchedValue(Generic[T]):
-    """A node's value; ``is_proven`` if the chain of headers proves it."""
+    """A value read from a node; ``is_proven`` if headers that link it to the store prove
+    it."""
 
     value: T
     is_proven: bool
@@ -43,11 +44,12 @@ class _Headers(NamedTuple):
 
 
 class OlderReads:
-    """Reads from the nodes, proven by the headers down from the store's lowest block.
+    """Reads of heights below the store's lowest block, from nodes.
 
-    Values further down are marked as unverified. Each read raises ``missing``, the store's
-    error, if no node has a value, or only a refuted one. ``unchecked`` are fields that the
-    chain computes differently. Equal reads in flight are shared.
+    The headers from the lowest block downwards prove the values of the next 1,000 heights;
+    lower ones are marked as unverified. Each read raises ``missing``, the store's error, if no
+    node has the value, or only a wrong one. ``unchecked`` names fields that the chain
+    computes in its own way. Equal reads in flight are shared.
     """
 
     def __init__(
@@ -69,8 +71,8 @@ class OlderReads:
         return self._read(("meta", height), lambda reader: self._meta(reader, height), missing)
 
     def metas(self, low: int, high: int, missing: NotFound) -> tuple[BlockMeta, ...]:
-        """Return the metadata of those heights of a range that a node has, highest first;
-        nothing is proven."""
+        """Return the metadata of the heights of a range that a node has, highest first,
+        unverified."""
         return self._read(
             ("metas", low, high),
             lambda reader: FetchedValue(
@@ -80,7 +82,8 @@ class OlderReads:
         )
 
     def results(self, height: int, missing: NotFound) -> BlockResults:
-        """Return the results of a block; code, data and gas are proven."""
+        """Return the results of a block; only code, data and gas of transactions are
+        proven."""
         return self._read(
             ("results", height), lambda reader: self._results(reader, height), missing
         )
@@ -97,7 +100,7 @@ class OlderReads:
         return SignedHeader(self.meta(height, missing).header, commit), True
 
     def validators(self, height: int, missing: NotFound) -> ValidatorSet:
-        """Return the set of a height; its priorities are not proven."""
+        """Return the validator set of a height; its proposer priorities are not proven."""
         return self._read(
             ("validators", height), lambda reader: self._validators(reader, height), missing
         )
@@ -109,7 +112,8 @@ class OlderReads:
         )
 
     def tx(self, tx_hash: bytes, missing: NotFound) -> TxResult:
-        """Return a transaction, unless it is in a block above the store's head."""
+        """Return a transaction with its result; one in a block above the store's head counts
+        as missing."""
         latest = self._store.reads.latest_height()
         return self._read(
             ("tx", tx_hash, latest), lambda reader: self._tx(reader, tx_hash, latest), missing
@@ -133,7 +137,8 @@ class OlderReads:
         return found.value
 
     def _headers(self, reader: Reader, height: int) -> _Headers | None:
-        """Return the headers that prove a height; ``None`` if it is too far down."""
+        """Return the headers that prove a height; ``None`` if it is more than 1,000 below the
+        store."""
         own = self._proven.get(reader, height)
         above = self._proven.get(reader, height + 1)
         return _Headers(own, above) if own and above else None
@@ -145,7 +150,8 @@ class OlderReads:
             return FetchedValue((block_id, block), is_proven=False)
         linked = headers.above.last_block_id
         is_proven = block_id == linked == hashes.block_id(block)[0]
-        # Chains whose blocks have other parts than CometBFT's have other part sets.
+        # A chain that hashes its data in its own way has another part set hash in the block
+        # ID, so only compare the reported ID.
         if not is_proven and not ("data_hash" in self._unchecked and block_id == linked):
             raise UpstreamMismatch(reader.name, f"block {height} differs from the chain's")
         return FetchedValue((block_id, block), is_proven)
@@ -164,7 +170,8 @@ class OlderReads:
         found = reader.results(height)
         headers = self._headers(reader, height)
         if headers and not are_proven(found, headers.above):
-            # After an upgrade, even honest nodes decode old records wrongly.
+            # Do not refuse the node for this: after an upgrade, honest nodes decode old
+            # results wrongly.
             raise UpstreamRefused(
                 reader.name, 0, f"header {height + 1} refutes the results of block {height}"
             )
@@ -208,10 +215,10 @@ class OlderReads:
         if block is None:
             raise UpstreamRefused(reader.name, 0, "no block has this hash")
         if hashes.header_hash(block.header) != block_hash:
-            raise UpstreamMismatch(reader.name, "block_by_hash is a block of another hash")
+            raise UpstreamMismatch(reader.name, "block_by_hash: the block has another hash")
         height = block.header.height
         if height >= self._store.reads.base_height():
-            raise UpstreamRefused(reader.name, 0, f"block {height} is stored, or will be")
+            raise UpstreamRefused(reader.name, 0, f"block {height} is stored, or will be soon")
         own = self._proven.get(reader, height)
         if own is not None and hashes.header_hash(own) != block_hash:
             raise UpstreamMismatch(reader.name, f"block {height} differs from the chain's")
@@ -220,24 +227,26 @@ class OlderReads:
     def _tx(self, reader: Reader, tx_hash: bytes, latest: int) -> FetchedValue[TxResult]:
         reported = reader.node.get(ResultTx, "tx", hash=tx_hash)
         if hashes.tx_hash(reported.tx) != tx_hash:
-            raise UpstreamMismatch(reader.name, "tx is not the one that was asked for")
+            raise UpstreamMismatch(reader.name, "tx: the transaction has another hash")
         if reported.height > latest:
             raise UpstreamRefused(reader.name, 0, f"block {reported.height} is not stored yet")
         found = TxResult(reported.height, reported.index, reported.tx, reported.tx_result)
         return FetchedValue(found, self._is_in_block(reader, found))
 
     def _is_in_block(self, reader: Reader, found: TxResult) -> bool:
-        """Return true if a transaction and its result are proven; raise an error if they are
-        refuted."""
+        """Return true if a transaction and its result are proven; raise an error if they
+        contradict the block."""
         block, results = self._content(reader, found.height)
         if not (block.is_proven and results.is_proven):
             return False
         txs, reported = block.value[1].txs, results.value.tx_results
         index = found.index
         if not 0 <= index < len(txs) == len(reported) or txs[index] != found.tx:
-            raise UpstreamMismatch(reader.name, f"tx is not in block {found.height}")
+            raise UpstreamMismatch(
+                reader.name, f"tx returned a transaction that is not in block {found.height}"
+            )
         if _proven_part(reported[index]) != _proven_part(found.result):
-            raise UpstreamRefused(reader.name, 0, "tx has another result than its block")
+            raise UpstreamRefused(reader.name, 0, "tx and block_results have different results")
         return True
 
     def _content(
@@ -251,5 +260,5 @@ class OlderReads:
 
 
 def _proven_part(result: ExecTxResult) -> bytes:
-    """Return the hash of the parts of a result that a header proves."""
+    """Return a hash of a result's code, data and gas, which a header proves."""
     return hashes.results_hash([result])

@@ -1,5 +1,5 @@
-"""Several upstreams of one chain: the next one is asked after a failure, and a node that served
-invalid data is not asked again."""
+"""Several upstreams of one chain: after a failure the next node is asked, and a node that
+served invalid data is not asked again."""
 
 from __future__ import annotations
 
@@ -38,11 +38,12 @@ _FIRST_PAUSE_S = 0.25
 _MAX_PAUSE_S = 15.0
 # Interval at which a failing node is tried in the background.
 _PROBE_S = 30.0
-# Pause for a node that answered for another height, perhaps as a proxy changed the machine.
+# Seconds for which a node is refused that sent a response to another request, such as when a
+# proxy has just switched to another machine.
 _MISPLACED_S = 60.0
 
 Check = Callable[[Reader], None]
-"""A function that raises ``UpstreamMismatch`` for a node of another chain."""
+"""A function that raises ``UpstreamMismatch`` if the node is of another chain."""
 
 
 class NoUpstream(UpstreamError):
@@ -53,30 +54,33 @@ class NoUpstream(UpstreamError):
 
 
 class Upstreams:
-    """Readers of upstreams, used in turn; may be shared among threads.
+    """Upstream nodes of one chain, used in turn; may be shared among threads.
 
-    ``patience`` is the time in seconds for which a read is retried while some can't be reached.
+    ``patience`` is the number of seconds for which a read is retried while a node can't be
+    reached.
     """
 
     def __init__(self, readers: Sequence[Reader], patience: float = 60.0) -> None:
         self._readers = list(readers)
         self._patience = patience
         self.check: Check | None = None
-        """Check before the first request to a node, after a failed one, and sometimes in
-        between."""
+        """Check that runs before the first request to a node, after a failed request, and
+        about once a minute."""
         self.ahead = ""
-        """The node that has the latest block, which is asked for it first."""
+        """Name of the node that has the latest block: reads of the head ask this node
+        first."""
         self.stopped = threading.Event()
         self._turn = 0
         self._lock = threading.Lock()
         self._health = {reader.name: Health() for reader in readers}
         self.refused: dict[str, str] = {}
-        """Upstreams that are not asked again, with the reason."""
+        """Reasons for which upstreams are not asked again, by the upstream's name."""
         self._asked_again_at: dict[str, float] = {}
         self.reserve: Callable[[], AbstractContextManager[None]] = nullcontext
-        """Context in which a client waits for an upstream."""
+        """Function that returns a context in which a client's request waits for an
+        upstream."""
         self.decoders = IN_THIS_PROCESS
-        """Processes that decode many blocks."""
+        """Pool of processes that decode large responses."""
         self.on_refused: Callable[[], None] = lambda: None
         """Function that is called after an upstream was refused."""
 
@@ -89,7 +93,7 @@ class Upstreams:
         patience: float,
     ) -> Self:
         """Return the upstreams of these URLs, without connecting to them; raise
-        :exc:`~flask_noderpc.errors.ConfigurationError`."""
+        :exc:`~flask_noderpc.errors.ConfigurationError` for an invalid URL."""
         addresses = [url if isinstance(url, Address) else Address.parse(url) for url in urls]
         decoders = Decoders()
         nodes = [
@@ -109,11 +113,15 @@ class Upstreams:
             readers = [each for each in self._readers if each.name not in self.refused]
         if not readers:
             reasons = "; ".join(f"{name}: {reason}" for name, reason in self.refused.items())
-            raise NoUpstream(f"no upstream is left that can be believed: {reasons}")
+            raise NoUpstream(f"all upstream nodes are refused, name others: {reasons}")
         return readers
 
     def _by_turns(self, *, for_head: bool) -> list[Reader]:
-        """Return the usable readers: the one whose turn it is first, failing ones last."""
+        """Return the usable readers in the order in which to ask them.
+
+        The first one changes with each call; for the head, it is the node that is ahead.
+        Silent and failing nodes come last.
+        """
         readers = self.usable_readers()
         with self._lock:
             self._turn += 1
@@ -137,7 +145,7 @@ class Upstreams:
         return "failing" if self._health[name].is_failing else "up"
 
     def refuse(self, name: str, reason: str, seconds: float | None = None) -> None:
-        """Refuse an upstream for good, or for some seconds, as its data is refuted."""
+        """Refuse an upstream that sent wrong data, for some seconds or (``None``) for good."""
         with self._lock:
             known = self.refused.setdefault(name, reason)
             if seconds is None:
@@ -157,10 +165,11 @@ class Upstreams:
     ) -> T:
         """Return an action's result from the first upstream that can answer.
 
-        A mismatch refuses the upstream. If an upstream is silent, the next one is asked, too,
-        unless ``alone`` is given for calls that take long. If all refuse the call itself, the
-        first error is raised. If some can't be reached, all are asked again until the patience
-        ends, unless one raised an error of the ``final`` types.
+        A mismatch refuses the upstream. If an upstream is silent, the next one is asked as
+        well, unless ``alone`` is set, which is for calls that take long. If all upstreams
+        refuse the call itself, raise the first error. If some can't be reached, ask all again
+        until the patience ends, unless one raised an error of the ``final`` types, which is
+        raised at once.
         """
         deadline = self.deadline()
         pause = _FIRST_PAUSE_S
@@ -182,7 +191,8 @@ class Upstreams:
         failures: list[UpstreamError | Busy],
         alone: bool,
     ) -> tuple[T] | None:
-        """Return the result of one of the upstreams, which are asked in this order."""
+        """Return the first result in a 1-tuple, asking the upstreams in this order; ``None``
+        if all fail."""
         attempts = (
             Attempt(
                 partial(self._try_one, reader, action, failures),
@@ -198,7 +208,7 @@ class Upstreams:
     def ask_all(
         self, action: Callable[[Reader], T], final: tuple[type[UpstreamError], ...] = ()
     ) -> list[T]:
-        """Return an action's result from each upstream that can answer, at least one.
+        """Return the action's results from all upstreams that respond; there is at least one.
 
         Raise the errors of :meth:`attempt`.
         """
@@ -218,11 +228,12 @@ class Upstreams:
         action: Callable[[Reader], T],
         failures: list[UpstreamError | Busy],
     ) -> tuple[T] | None:
-        """Return an action's result from one upstream; after a failure add the error to
-        ``failures``, and refuse the upstream after a mismatch."""
+        """Return an action's result from one upstream in a 1-tuple. After a failure, return
+        ``None`` and add the error to ``failures``; after a mismatch, refuse the upstream."""
         if not seconds_left(inf):
-            # This says nothing about the node.
-            reason = "no response within the time of the call: it was not asked"
+            # The call's time is over before the node was asked, so the node is not marked as
+            # failing.
+            reason = "not asked, as other nodes have used up the timeout of this call"
             failures.append(UpstreamUnavailable(reader.name, reason))
             return None
         health, is_checked = self._health[reader.name], False
@@ -230,7 +241,7 @@ class Upstreams:
             health.begin()
         try:
             if self.stopped.is_set():
-                raise UpstreamUnavailable(reader.name, "it is not asked, as the process ends")
+                raise UpstreamUnavailable(reader.name, "not asked: this process is stopping")
             self._check_chain(reader)
             is_checked = self.check is not None
             found = action(reader)
@@ -245,9 +256,10 @@ class Upstreams:
         except NodeRPCError:
             raise
         except Exception as error:
-            # Decoding failed in an unexpected way, which counts as a failure of this node only.
-            log.exception("a response of the upstream %s can't be used", reader.name)
-            reason = f"a response that can't be used ({type(error).__name__})"
+            # An unexpected error in decoding: treat it as a failure of this node, and ask
+            # another one.
+            log.exception("upstream %s: unexpected error in decoding a response", reader.name)
+            reason = f"its response can't be decoded ({type(error).__name__})"
             failures.append(UpstreamUnavailable(reader.name, reason))
             self._note_change(reader)
             return None
@@ -258,12 +270,14 @@ class Upstreams:
         return (found,)
 
     def _note(self, reader: Reader, error: UpstreamError | Busy, *, is_checked: bool) -> None:
-        """Record what an error says about a node, which may have passed its check just now."""
+        """Update a node's health after an error; ``is_checked`` if its chain was checked
+        before."""
         match error:
             case NotDecoded():
                 self._note_change(reader)
             case Unusable() if is_checked:
-                # Only this call may fail; otherwise the next check fails, too.
+                # The failure may concern this call only; if it does not, the next check fails
+                # as well.
                 self._note_change(reader)
             case UpstreamUnavailable():
                 self._note_failure(reader, str(error))
@@ -271,18 +285,20 @@ class Upstreams:
                 self._note_success(reader)
 
     def _check_chain(self, reader: Reader) -> None:
-        """Check the node before the first request, and when it may have been replaced."""
+        """Check the node's chain before the first request, and when another node may have
+        replaced it."""
         health = self._health[reader.name]
         if self.check is not None and health.is_due(reader.node.connected):
             if health.checked_at is not None:
-                # Other threads need not check it meanwhile.
+                # Set the time first, so that other threads do not repeat the check while this
+                # one runs.
                 health.checked_at = time.monotonic()
             reader.node.reconnect()
             self.check(reader)
             health.checked_at, health.connected = time.monotonic(), reader.node.connected
 
     def deadline(self) -> float:
-        """Return the time at which the patience ends."""
+        """Return the time, as of ``time.monotonic``, at which retries end."""
         return time.monotonic() + self._patience
 
     def wait(self, failure: Exception, deadline: float, pause: float = 1.0) -> None:
@@ -292,7 +308,8 @@ class Upstreams:
             raise failure
 
     def _note_change(self, reader: Reader) -> None:
-        """Let the node be checked soon, as its responses do not match its version."""
+        """Schedule a check of the node, whose responses do not match the version that it
+        reported."""
         self._health[reader.name].connected = -1
 
     def _note_failure(self, reader: Reader, reason: str) -> None:
@@ -309,10 +326,10 @@ class Upstreams:
         health = self._health[reader.name]
         if health.is_failing:
             health.is_failing = False
-            log.warning("upstream %s: answers again", reader.name)
+            log.warning("upstream %s: it responds again", reader.name)
 
     def _probe_others(self, readers: Sequence[Reader]) -> None:
-        """Try failing nodes again in the background, as a request would have to wait for
+        """Try failing nodes again in the background, so that no request has to wait for
         them."""
         for reader in readers:
             health, now = self._health[reader.name], time.monotonic()
@@ -327,7 +344,7 @@ class Upstreams:
             ).start()
 
     def stop(self) -> None:
-        """End the waiting requests, and refuse new ones."""
+        """Interrupt the requests in flight, and refuse new ones."""
         self.stopped.set()
         for reader in self._readers:
             reader.node.interrupt()

@@ -1,4 +1,4 @@
-"""Progress of a backfill, in the log and in the store for the serving processes."""
+"""Write the progress of a backfill to the log, and to the store for the serving processes."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from . import shared_state
 log = logging.getLogger("flask_noderpc.progress")
 
 _STORE_EACH_S, _LOG_EACH_S = 1.0, 30.0
-# One of this many blocks is compared with other nodes' results.
+# After this many blocks, the results of one are compared with those of other nodes.
 _SAMPLE_EACH = 1_000
 
 
 class ShownProgress:
-    """Counts the blocks of a backfill, with ``missing`` as the total.
+    """Counts the blocks of a backfill that has to fetch ``missing`` blocks.
 
-    ``sample`` is called with the height of one in a thousand.
+    ``sample`` is called with the height of every thousandth block.
     """
 
     def __init__(self, store: ChainStore, missing: int, sample: Callable[[int], None]) -> None:
@@ -29,7 +29,7 @@ class ShownProgress:
         self._began = self._logged = self._stored = time.monotonic()
 
     def add(self, count: int) -> None:
-        """Count blocks that were stored."""
+        """Count ``count`` blocks that were just stored."""
         before, self._done = self._done, self._done + count
         if before // _SAMPLE_EACH < self._done // _SAMPLE_EACH:
             self._sample(self._store.reads.base_height())
@@ -49,5 +49,5 @@ class ShownProgress:
             )
 
     def end(self) -> None:
-        """Record that no more blocks are available."""
+        """Record that the backfill is over, as no node has lower blocks."""
         shared_state.set_backfill(self._store, BackfillProgress(self._done))

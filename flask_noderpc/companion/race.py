@@ -1,4 +1,5 @@
-"""First response of several nodes: the next one is asked when one fails or is silent."""
+"""Return the first response of several nodes: when one fails or is silent, the next one is
+asked."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from .threads import started
 T = TypeVar("T")
 
 SILENT_S = 2.0
-"""Seconds without a response after which another node is asked, too."""
+"""Seconds without a response after which another node is asked as well."""
 _LOOK_S = SILENT_S / 4
 
 
@@ -24,16 +25,18 @@ class Attempt(Generic[T]):
     """A request to one node."""
 
     make: Callable[[], tuple[T] | None]
-    """Function that sends the request, and returns ``None`` if it fails."""
+    """Function that sends the request; returns the result in a 1-tuple, or ``None`` after a
+    failure."""
     is_silent: Callable[[], bool]
-    """Function that returns true if the node responds neither to this nor to other requests."""
+    """Function that returns true if the node has not responded to any request for a while."""
 
 
 def first_result(attempts: Iterable[Attempt[T]]) -> tuple[T] | None:
-    """Make the attempts, each in a thread; return the first result, ``None`` if all fail.
+    """Make the attempts, each in a thread; return the first result in a 1-tuple, ``None`` if
+    all fail.
 
-    The next attempt starts when those before have failed, or their node is silent; they
-    continue.
+    An attempt starts when all earlier ones have failed or their node is silent; attempts at
+    silent nodes keep running.
     """
     running: set[Future[tuple[T] | None]] = set()
     for attempt in attempts:
@@ -62,14 +65,14 @@ def _order(error: Exception) -> int:
 def failure_of(
     failures: Sequence[UpstreamError | Busy], final: tuple[type[UpstreamError], ...]
 ) -> UpstreamError | Busy:
-    """Return the failure to wait for; raise one of the ``final`` types, or the refusal of all
-    upstreams."""
+    """Return the failure after which to retry; raise a failure of the ``final`` types, or a
+    refusal if all upstreams refused."""
     refusals = [each for each in failures if isinstance(each, UpstreamRefused)]
     others = [each for each in failures if each not in refusals]
     if not others:
         final = (UpstreamRefused,)
     if found := [each for each in failures if isinstance(each, final)]:
-        # A failing node may have what others discard, and a node that only lacks results has
-        # more than one that lacks the block, too.
+        # Raise the failure of the node that has most: an unusable response may hide the data,
+        # a node without results still has the block, and other nodes lack both.
         raise min(found, key=_order)
     return others[0]

@@ -1,4 +1,4 @@
-"""Reads of an upstream by the fetch plan: few calls for each height, with decoded results."""
+"""Read blocks, results, headers and validators of one upstream, with few calls per height."""
 
 from __future__ import annotations
 
@@ -38,14 +38,15 @@ from .upstream import Call, CallResult, NotDecoded, Upstream, call
 _PER_PAGE, METAS = 100, 20
 _MAX_VALIDATORS = 10_000
 _MAX_GENESIS_CHUNKS = 4_096
-# cometbft#564: the results of an epoch's block of Osmosis take minutes.
+# Osmosis returns the large results of an epoch's last block only after minutes (cometbft#564).
 _MAX_RESULTS_S = 120.0
 
-# CometBFT's types/genesis.go: GenesisDoc begins with time, chain ID and initial height.
+# Bytes of the response to genesis_chunked that are read to find the initial height: GenesisDoc
+# begins with time, chain ID and initial height (CometBFT: types/genesis.go).
 _GENESIS_HEAD = 4_096
 _CHUNK = re.compile(rb'"data"\s*:\s*"([A-Za-z0-9+/]*)')
 _INITIAL_HEIGHT = re.compile(rb'"initial_height"\s*:\s*"(\d{1,18})"')
-# Texts of CometBFT's state/store.go and of forks.
+# Error texts of nodes without results: CometBFT's state/store.go, and forks.
 _NO_RESULTS = re.compile(r"could not find results|not persist|not available|pruned|discard")
 
 
@@ -54,7 +55,8 @@ class NoResults(UpstreamRefused):
 
 
 class MismatchedResponse(UpstreamMismatch):
-    """The response belongs to another request, as from a proxy that was just changed."""
+    """The response belongs to another request, such as from a proxy that was just
+    reconfigured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,7 @@ class Reader:
         self._results_s = node.limits.timeout
 
     def status(self) -> ResultStatus:
-        """Return version, chain ID and heights of the node."""
+        """Return the node's status: version, chain ID and heights."""
         return self.node.get(ResultStatus, "status")
 
     def blocks(
@@ -119,7 +121,8 @@ class Reader:
         return found
 
     def _ask_with_growing_timeout(self, calls: Sequence[Call]) -> list[CallResult]:
-        """Ask for results; after a timeout, the next request may take twice as long."""
+        """Send calls for blocks and results. After a timeout, double the timeout of the next
+        request, up to 120 s."""
         timeout, began = self._results_s, time.monotonic()
         try:
             answers = self.node.ask(calls, timeout)
@@ -164,15 +167,17 @@ class Reader:
     def _check_height(
         self, height: int, found: ResultBlock | UpstreamRefused
     ) -> tuple[BlockID, Block]:
-        """Return the block of a height, or raise its error; raise ``MismatchedResponse`` for
-        another block, and ``UpstreamMismatch`` if the header does not have the reported
+        """Return a block, or raise its error. Raise ``MismatchedResponse`` for a block of
+        another height, and ``UpstreamMismatch`` if its header does not have the reported
         hash."""
         if isinstance(found, UpstreamRefused):
             raise found
         if found.block is None or found.block.header.height != height:
             raise self._mismatch("block", height)
         if header_hash(found.block.header) != found.block_id.hash:
-            raise UpstreamMismatch(self.name, f"block {height} does not have its hash")
+            raise UpstreamMismatch(
+                self.name, f"block {height}: its header does not have the reported hash"
+            )
         return found.block_id, found.block
 
     def results(self, height: int) -> BlockResults:
@@ -183,7 +188,7 @@ class Reader:
         return found
 
     def commit(self, height: int) -> tuple[Header, Commit]:
-        """Return the header of a height with the node's commit for it."""
+        """Return the header of a height, and the commit that signs it."""
         found = self.node.get(ResultCommit, "commit", height=height).signed_header
         if found.header.height != height:
             raise self._mismatch("commit", height)
@@ -246,7 +251,7 @@ class Reader:
         return found
 
     def validators(self, height: int) -> ValidatorSet:
-        """Return the set of a height with its priorities, from all its pages."""
+        """Return the validator set of a height with its priorities; read all pages."""
         members: list[Validator] = []
         page = 1
         while True:
@@ -272,7 +277,8 @@ class Reader:
         return found.consensus_params
 
     def initial_height(self) -> int:
-        """Return the initial height of the genesis document, which nothing proves."""
+        """Return the initial height of the genesis document, by default 1; nothing proves
+        it."""
         head = self.node.head_of(call("genesis_chunked", chunk=0), _GENESIS_HEAD)
         found = _CHUNK.search(head)
         content = b64decode(found[1][: len(found[1]) // 4 * 4]) if found else b""
@@ -296,8 +302,12 @@ class Reader:
         """Return a chunk of the genesis document."""
         found = self.node.get(GenesisChunk, "genesis_chunked", chunk=number)
         if found.chunk != number or not 0 < found.total <= _MAX_GENESIS_CHUNKS:
-            raise UpstreamMismatch(self.name, f"genesis_chunked is not chunk {number}")
+            raise UpstreamMismatch(
+                self.name, f"genesis_chunked: expected chunk {number}, got chunk {found.chunk}"
+            )
         return found
 
     def _mismatch(self, method: str, height: int) -> MismatchedResponse:
-        return MismatchedResponse(self.name, f"{method} is not that of height {height}")
+        return MismatchedResponse(
+            self.name, f"{method}: the response is not that of height {height}"
+        )

@@ -1,4 +1,5 @@
-"""``CompanionReads``: reads of a store, and of the nodes for what it lacks."""
+"""``CompanionReads``: reads from the store, and from the nodes for data that the store
+lacks."""
 
 from __future__ import annotations
 
@@ -35,8 +36,8 @@ T = TypeVar("T")
 class CompanionReads(SQLReads):
     """Reads of a followed chain's store.
 
-    Missing blocks are read from ``upstreams``, which connect at the first such read.
-    ``last_error`` returns why no node responds now.
+    Missing blocks are read from the nodes; the first such read calls ``upstreams`` to connect.
+    ``last_error`` returns why no node responds now, or an empty string.
     """
 
     def __init__(
@@ -106,7 +107,7 @@ class CompanionReads(SQLReads):
     def is_final(self, height: int, *, results: bool) -> bool:
         return not results or self._head_delay > 0 or height < self.latest_height()
 
-    # Heights that the store does not have yet.
+    # Heights below the stored blocks, which are read from the nodes.
 
     @cached_property
     def _older(self) -> OlderReads:
@@ -122,7 +123,7 @@ class CompanionReads(SQLReads):
         try:
             return stored(height)
         except ResultNotFound as missing:
-            # During a backfill, the store may lack validators of stored heights.
+            # During a backfill, the store may have a block but not yet its validators.
             if not self.initial_height() <= height <= self.latest_height():
                 raise
             return asked(height, missing)
@@ -173,7 +174,7 @@ class CompanionReads(SQLReads):
         try:
             return super().results(height)
         except NotFound as missing:
-            # The store may lack results of stored blocks.
+            # No node had the results of this block at the backfill, but one may have them now.
             if not self.initial_height() <= height < self.lowest_results():
                 raise
             return self._older.results(height, missing)

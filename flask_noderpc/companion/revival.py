@@ -1,5 +1,5 @@
-"""Revive a store whose head is too old to prove others: a newer trusted header names, by the
-hashes between the two, each block after the head."""
+"""Follow a chain again whose stored head is too old to prove new blocks: the hashes in the
+headers from a newer trusted header down to the head prove them."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from .trust import (
 log = logging.getLogger("flask_noderpc.companion")
 
 _LOG_EACH_S = 30.0
-# Hashes of 130,000 headers; further ones are kept in a file.
+# Bytes of hashes that are kept in memory, enough for 130,000 headers; more go into a file.
 _MAX_MEMORY = 4 << 20
 
 
 class _Links:
-    """Hashes of the headers from a trusted one downwards."""
+    """Hashes of the headers from a trusted header downwards."""
 
     def __init__(self, root: SignedBlock) -> None:
         self.top = self.lowest = root.height
@@ -42,30 +42,30 @@ class _Links:
         self._hashes.write(root.hash)
 
     def add(self, headers: list[Header], above: Header) -> None:
-        """Add the headers below a proven one, highest first."""
+        """Add the headers below the proven header ``above``, highest first."""
         for each in headers:
             self._hashes.write(above.last_block_id.hash)
             above = each
         self.lowest = above.height
 
     def hash_at(self, height: int) -> bytes:
-        """Return the hash of a header, empty if it is unknown."""
+        """Return the hash of a header; empty if the height is not between the two ends."""
         if not self.lowest <= height <= self.top:
             return b""
         self._hashes.seek((self.top - height) * HASH_SIZE)
         return self._hashes.read(HASH_SIZE)
 
     def close(self) -> None:
-        """Remove the hashes."""
+        """Delete the hashes."""
         self._hashes.close()
 
 
 class Revival:
-    """Links the head of a store to a trusted header above it, once the head is older than the
+    """Links a store's head to a trusted header above it, if the head is older than the
     trusting period.
 
-    Only the thread that appends blocks uses it. An interruption only costs time: the headers
-    are read again, down to the head at that time.
+    Only the thread that appends blocks uses this object. The hashes are not stored: after a
+    restart, the headers are read again, down to the new head.
     """
 
     def __init__(
@@ -76,11 +76,11 @@ class Revival:
         self._links: _Links | None = None
 
     def linked_trusted_height(self) -> int:
-        """Return the height of the trusted header to which the blocks above the head are
-        linked, or 0 if the head is young enough to prove them.
+        """Return the height of the trusted header to which the head is linked, or 0 if the
+        head is young enough to prove the next blocks by itself.
 
-        Raise :exc:`CannotFollow` for an old head without such a header, and the errors of
-        :meth:`Upstreams.attempt`.
+        Raise :exc:`CannotFollow` if the head is too old and no newer trusted header is set,
+        and the errors of :meth:`Upstreams.attempt`.
         """
         head = self._age.head()
         if not self._age.is_too_old(head):
@@ -92,7 +92,8 @@ class Revival:
         return self._links.top
 
     def hash_at(self, height: int) -> bytes:
-        """Return the hash that a header must have, empty if its signatures prove it."""
+        """Return the hash that a header must have; empty if its signatures must prove it
+        instead."""
         return self._links.hash_at(height) if self._links else b""
 
     def close(self) -> None:
@@ -102,8 +103,8 @@ class Revival:
             self._links = None
 
     def _root(self, head: Header) -> SignedBlock:
-        """Return the trusted header, which must be above the head, and young enough or the
-        newest of a halted chain."""
+        """Return the trusted header; raise :exc:`CannotFollow` unless it is above the head,
+        and young enough or the newest of a halted chain."""
         trust, chain_id = self._trust, self._store.reads.chain_id()
         found = self._upstreams.ask_all(newest_of)
         if trust.height > head.height:
@@ -125,9 +126,9 @@ class Revival:
         except UpstreamRefused:
             return ""
         return (
-            "; the chain looks halted, and the nodes show as its newest header"
-            f" {newest}:{hashes.header_hash(header).hex().upper()} of {date_of(header)}: if"
-            " other sources show the same, pass it"
+            "; the chain looks halted, and its newest header is, according to the nodes,"
+            f" {newest}:{hashes.header_hash(header).hex().upper()} of {date_of(header)}: pass"
+            " it if other sources have the same"
         )
 
     def _too_old_error(self, subject: str, header: Header, shown: str = "") -> CannotFollow:
@@ -149,8 +150,8 @@ class Revival:
         low = head.height + 1
         check_not_pruned(self._store, self._upstreams, low, root.height)
         log.warning(
-            "the head %d of %s is older than the trusting period: %d headers link it to the"
-            " trusted header %d",
+            "the head %d of %s is older than the trusting period: reading %d headers that link"
+            " it to the trusted header %d",
             head.height,
             date_of(head),
             root.height - head.height,
@@ -165,7 +166,8 @@ class Revival:
         return links
 
     def _read_down(self, links: _Links, above: Header, low: int) -> Header:
-        """Read the headers from below a proven one down to a height; return the lowest."""
+        """Read the headers below a proven one down to height ``low``; return the lowest
+        header."""
         logged = time.monotonic()
         while above.height > low:
             bottom, top = max(low, above.height - STEP), above
@@ -176,25 +178,25 @@ class Revival:
             above = headers[-1]
             if time.monotonic() - logged >= _LOG_EACH_S:
                 logged = time.monotonic()
-                log.info("%d headers are left to be linked", above.height - low)
+                log.info("%d headers down to the head are left to be read", above.height - low)
         return above
 
     def _check_head(self, head: Header, root: SignedBlock, above: Header) -> None:
-        """Raise :exc:`CannotFollow` unless a header names the
-        store's head."""
+        """Raise :exc:`CannotFollow` unless the header ``above`` the head has the head's
+        hash."""
         stored = self._store.reads.hash_at(head.height)
         if above.last_block_id.hash != stored:
             raise CannotFollow(
                 f"the trusted header {root.height}:{root.hash.hex().upper()} does not follow"
                 f" the stored chain: block {head.height} below it is"
-                f" {above.last_block_id.hash.hex().upper()}, and that of"
-                f" {self._store.location.display_name} {stored.hex().upper()}: pass --trust"
+                f" {above.last_block_id.hash.hex().upper()}, but"
+                f" {self._store.location.display_name} has {stored.hex().upper()}; pass --trust"
                 " HEIGHT:HASH of the stored chain, or another --database"
             )
 
 
 def check_not_pruned(store: ChainStore, upstreams: Upstreams, low: int, high: int) -> None:
-    """Raise :exc:`CannotFollow` if no node has block ``low``, the next one.
+    """Raise :exc:`CannotFollow` if all nodes have pruned block ``low``, the next one to store.
 
     Raise the errors of :meth:`Upstreams.attempt`.
     """
@@ -206,7 +208,7 @@ def check_not_pruned(store: ChainStore, upstreams: Upstreams, low: int, high: in
             raise
         raise CannotFollow(
             f"the nodes have pruned blocks {low} to {there - 1}, which follow the head of"
-            f" {store.location.display_name}: name a node that has them as a further"
-            " --upstream, or begin a new store above them: noderpc start --upstream URL"
+            f" {store.location.display_name}: add an --upstream node that has them, or begin a"
+            " new store above them with noderpc start --upstream URL"
             " --database NEW (noderpc start --produce=false --database OLD serves the old one)"
         ) from None

@@ -1,7 +1,7 @@
-"""Translate a live round into the form of another version: ``consensus_state`` and its dump.
+"""Translate ``consensus_state`` and ``dump_consensus_state`` between versions of CometBFT.
 
-The text of votes differs, and one member of the dump; evidence in a proposed block stays
-unchanged.
+The text of votes and one member of the dump differ. Evidence in a proposed block is not
+translated.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 
 from .. import jsoncodec
 
-# CometBFT 0.38's types/vote.go adds a fingerprint of the vote extension.
+# CometBFT 0.38's types/vote.go adds a fingerprint of the vote extension to a vote's text.
 _VOTE = re.compile(
     rb"(Vote\{\d+:[0-9A-F]{12} \d+/\d+/[^ ]+ [0-9A-F]{12} [0-9A-F]{12})(?: [0-9A-F]{12})?( @ )"
 )
@@ -30,12 +30,12 @@ _NOT_RECEIVED = rb'"proposal_receive_time":"0001-01-01T00:00:00Z",\g<0>'
 
 
 def has_rounds(dialect: str) -> bool:
-    """Return true for a dialect in which nodes show their rounds."""
+    """Return true for a dialect whose nodes serve the state of their consensus round."""
     return dialect in _VOTES
 
 
 def translate_round(shown: jsoncodec.Raw, source: str, target: str) -> jsoncodec.Raw:
-    """Return a round of one dialect in the form of another."""
+    """Translate the state of a consensus round from one dialect to another."""
     if source == target:
         return shown
     text = bytes(shown)

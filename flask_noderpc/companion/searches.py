@@ -1,4 +1,4 @@
-"""Searches of heights that the store's index lacks, for which a node is asked."""
+"""Forward searches that reach below the store's lowest indexed height to a node."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from .reader import Reader
 
 T = TypeVar("T")
 
-# Seconds for which it is cached whether a node's index reaches further down than the store's.
+# Seconds for which the answer is cached whether a node has indexed lower heights than the
+# store.
 _KNOWN_S = 10.0
 
 
 class ForwardedSearches:
-    """Searches of the nodes, whose results nothing proves.
+    """Searches by the nodes; nothing proves their results.
 
-    Each returns ``None`` if all nodes say that they have no indexed heights below ``lowest``,
-    the lowest indexed height of the store. Raise
-    :exc:`~flask_noderpc.errors.SearchIncomplete` if no node responds that has the store's
-    latest block, too. Equal searches in flight are shared.
+    A search returns ``None`` if no node has indexed heights below ``lowest``, the store's
+    lowest indexed height. It raises :exc:`~flask_noderpc.errors.SearchIncomplete` if no node
+    with the store's latest block responds. Equal searches in flight are shared.
     """
 
     def __init__(self, upstreams: Upstreams, store: ChainStore) -> None:
@@ -64,7 +64,7 @@ class ForwardedSearches:
                 )
                 blocks = (each.block for each in found.blocks)
                 heights = [block.header.height for block in blocks if block]
-                # A node leaves out blocks that it has pruned.
+                # The page may be shorter, as a node omits blocks that it has pruned.
                 self._check(reader, heights, range(_due(found.total, page, number) + 1))
                 return found.total, heights
 
@@ -78,7 +78,8 @@ class ForwardedSearches:
     ) -> T | None:
         if not search.text:
             return None
-        # A client that has seen a block must find its content.
+        # Share a search only among callers at the same height: a client that has seen a block
+        # must find its transactions.
         found = self._reads.get(
             (search.text, key, lowest, self._store.reads.latest_height()),
             lambda: self._attempt(read, lowest),
@@ -105,8 +106,8 @@ class ForwardedSearches:
             if no_more == self._accepted_names():
                 return None
             raise SearchIncomplete(
-                f"the store has indexed the blocks from height {lowest} on, and no node could"
-                f" search those below: {error}",
+                f"the store has indexed the blocks from height {lowest} on, and no upstream"
+                f" node could search lower blocks: {error}",
                 f"a query with tx.height >= {lowest}, or block.height in block_search, is"
                 " served from the store",
             ) from None
@@ -117,19 +118,19 @@ class ForwardedSearches:
         return {name for name, state in states.items() if state != "refused"}
 
     def _check(self, reader: Reader, heights: Sequence[int], due: range) -> None:
-        """Raise ``UpstreamRefused`` for a page whose number of items is wrong, or whose heights
-        the chain does not have."""
+        """Raise ``UpstreamRefused`` for a page whose length is not in ``due``, or with heights
+        below the chain's first."""
         first = self._store.reads.initial_height()
         if len(heights) not in due or min(heights, default=first) < first:
             raise UpstreamRefused(
                 reader.name,
                 0,
-                f"a page of a search has {len(heights)} items, of at least {due[0]} and at"
-                f" most {due[-1]}",
+                f"a page of a search: expected {due[0]} to {due[-1]} results from height"
+                f" {first} on, got {len(heights)}",
             )
 
     def _knows_more(self, reader: Reader, lowest: int) -> bool:
-        """Return true unless a node says that the block below a height is not indexed."""
+        """Return true unless the node responds that block ``lowest - 1`` is not indexed."""
         checked_at, knows = self._known.get(reader.name, (-_KNOWN_S, False))
         if time.monotonic() - checked_at >= _KNOWN_S:
             knows = _is_indexed(reader, lowest - 1)
@@ -148,14 +149,14 @@ def _is_indexed(reader: Reader, height: int) -> bool:
             order_by="asc",
         )
     except UpstreamRefused:
-        # Nodes before 0.34.9 and some proxies lack this method, so the search itself must tell.
+        # Nodes before 0.34.9 and some proxies lack this method: try the search itself.
         return True
-    # A node that has pruned the block omits it, but still counts it.
+    # Use the total, which counts the block even if the node has pruned it.
     return found.total > 0
 
 
 def _due(total: int, page: Page, number: int) -> int:
-    """Return the number of items that a node's page must have."""
+    """Return the expected number of results on page ``number`` of a node."""
     return max(0, min(page.limit, total - (number - 1) * page.limit))
 
 
@@ -165,7 +166,8 @@ def _params(search: Search, page: Page, number: int) -> dict[str, int | str]:
 
 
 def _window(ask: Callable[[int], tuple[int, Sequence[T]]], page: Page) -> tuple[int, list[T]]:
-    """Return the total and the items of a page, which may span two pages of a node."""
+    """Return the total and the results of a page; with an offset, they span two pages of a
+    node."""
     before, skipped = divmod(page.offset, page.limit)
     total, items = 0, list[T]()
     for number in range(before + 1, before + 2 + bool(skipped)):
@@ -174,7 +176,7 @@ def _window(ask: Callable[[int], tuple[int, Sequence[T]]], page: Page) -> tuple[
         except UpstreamRefused:
             if number == 1:
                 raise
-            # The page is after the last one.
+            # This page is beyond the last one.
             return (total if items else ask(1)[0]), items[skipped:]
         items += found
     return total, items[skipped : skipped + page.limit]
@@ -182,8 +184,8 @@ def _window(ask: Callable[[int], tuple[int, Sequence[T]]], page: Page) -> tuple[
 
 def _tx(reader: Reader, found: ResultTx, prove: bool) -> TxResult:
     if hashes.tx_hash(found.tx) != found.hash or found.index < 0:
-        raise UpstreamMismatch(reader.name, "tx_search has a transaction of another hash")
+        raise UpstreamMismatch(reader.name, "tx_search: a transaction does not have its hash")
     proof = found.proof if prove else None
     if prove and proof is None:
-        raise UpstreamRefused(reader.name, 0, "tx_search has no proof of a transaction")
+        raise UpstreamRefused(reader.name, 0, "tx_search: a transaction has no proof")
     return TxResult(found.height, found.index, found.tx, found.tx_result, proof)

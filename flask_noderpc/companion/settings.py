@@ -21,13 +21,13 @@ from ..settings.table import setting
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompanionSettings:
-    """Settings of a store that follows other nodes."""
+    """Settings of a companion, which follows a chain of other nodes into a store."""
 
     upstream: tuple[str, ...] = setting(
         "companion",
         (),
         URLS,
-        "URLs of nodes of one chain, which is followed and served instead of an embedded one.",
+        "URLs of nodes whose chain is followed and served, instead of an embedded chain.",
     )
     evm_upstream: tuple[str, ...] = setting(
         "companion",
@@ -39,7 +39,7 @@ class CompanionSettings:
         "companion",
         "",
         TEXT,
-        "Dialect of the nodes; read from their version when not given.",
+        "Dialect of the nodes; by default, it is chosen by the version that they report.",
     )
     upstream_header: str = setting(
         "companion",
@@ -52,38 +52,38 @@ class CompanionSettings:
         "companion",
         10.0,
         SECONDS,
-        "Maximum seconds of a request to a node, and of a forwarded call as a whole.",
+        "Maximum seconds of a request to a node, and of all requests of a forwarded call.",
     )
     upstream_concurrency: int = setting(
         "companion",
         8,
         COUNT,
-        "Maximum requests in flight to each node: of the processes of ``noderpc start``"
-        " together, of each process of another server.",
+        "Maximum requests in flight to each node: of all processes of ``noderpc start``"
+        " together, but of each process under another server.",
     )
     upstream_rate: float = setting(
         "companion",
         0.0,
         AMOUNT,
-        "Maximum calls per second to each node, of the same processes; 0 means no limit.",
+        "Maximum calls per second to each node, counted in the same way; 0 means no limit.",
     )
     upstream_max_bytes: int = setting(
         "companion",
         256 << 20,
         BYTES,
-        "Maximum bytes of a response of a node, after decompression.",
+        "Maximum bytes of a node's response, after decompression.",
     )
     upstream_poll: float = setting(
         "companion",
         0.5,
         SECONDS,
-        "Seconds after which a node is asked for its height if its websocket is silent.",
+        "Seconds between polls for a node's height if its websocket announces no blocks.",
     )
     trust: str = setting(
         "companion",
         "",
         TEXT,
-        "``HEIGHT:HASH`` of a header that is trusted; the first that is seen when not given.",
+        "``HEIGHT:HASH`` of a header to trust; by default, the first one that nodes report.",
     )
     trust_period: float = setting(
         "companion",
@@ -96,7 +96,8 @@ class CompanionSettings:
         "companion",
         (),
         NAMES,
-        "Fields of blocks that the chain computes in its own way, such as ``data_hash``.",
+        "Fields that the chain computes in its own way, such as ``data_hash``; they are"
+        " not verified.",
     )
     backfill_from: int = setting(
         "companion",
@@ -108,5 +109,6 @@ class CompanionSettings:
         "companion",
         0,
         integer(0, maximum=1000),
-        "Blocks that the head stays behind the nodes'; 1 serves results that are proven.",
+        "Number of blocks by which the head stays behind the nodes' head; from 1 on, only"
+        " proven results are served.",
     )

@@ -1,4 +1,4 @@
-"""State that the process that follows the chain stores for the serving processes."""
+"""State in a store's metadata that the following process writes and serving processes read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _STANDSTILL, _AHEAD = "standstill_reason", "ahead"
 
 @dataclass(frozen=True, slots=True)
 class NewestSighting:
-    """A height above which the nodes had no block, at a time in nanoseconds."""
+    """A time, in nanoseconds since 1970, at which the nodes had no block above a height."""
 
     height: int
     at: int
@@ -33,7 +33,7 @@ def set_refused_upstreams(store: ChainStore, names: Mapping[str, str]) -> None:
 
 
 def backfill(store: ChainStore) -> BackfillProgress | None:
-    """Return the progress of the last backfill; ``None`` before the first."""
+    """Return the progress of the last backfill; ``None`` if there was none."""
     found = store.metadata(_BACKFILL)
     return jsoncodec.decode(found, BackfillProgress) if found else None
 
@@ -45,7 +45,8 @@ def set_backfill(store: ChainStore, progress: BackfillProgress) -> None:
 
 @dataclass(frozen=True, slots=True)
 class BlockAhead:
-    """The next block, whose time is ahead of the clock of the process that follows."""
+    """The next block, which is stored later because its time is ahead of this machine's
+    clock."""
 
     height: int
     seconds: int
@@ -53,18 +54,19 @@ class BlockAhead:
     def __str__(self) -> str:
         return (
             f"block {self.height} is not stored yet: its time is {self.seconds} s ahead of this"
-            " machine's clock"
+            " machine's clock; check the clock"
         )
 
 
 def newest_sighting(store: ChainStore) -> NewestSighting | None:
-    """Return the head that all nodes reported as the newest block of a halted chain."""
+    """Return when all nodes last reported the same newest block of a chain that looks
+    halted."""
     found = store.metadata(_NEWEST)
     return jsoncodec.decode(found, NewestSighting) if found else None
 
 
 def set_newest_seen(store: ChainStore, height: int, now: int) -> None:
-    """Store that all nodes have no newer block."""
+    """Store that no node has a block above ``height`` at the time ``now``."""
     store.set_metadata(_NEWEST, jsoncodec.encode(NewestSighting(height, now)))
 
 
@@ -74,16 +76,17 @@ def standstill_reason(store: ChainStore) -> str:
 
 
 def set_standstill_reason(store: ChainStore, reason: str) -> None:
-    """Store why the head can't be followed."""
+    """Store why the head can't be followed, or an empty string if nothing prevents that."""
     store.set_metadata(_STANDSTILL, reason.encode())
 
 
 def ahead(store: ChainStore) -> BlockAhead | None:
-    """Return the next block if it waits for the clock."""
+    """Return the next block if its time is ahead of the clock, otherwise ``None``."""
     found = store.metadata(_AHEAD)
     return jsoncodec.decode(found, BlockAhead) if found else None
 
 
 def set_ahead(store: ChainStore, block: BlockAhead | None) -> None:
-    """Store the block that waits for the clock."""
+    """Store the next block, whose time is ahead of the clock; ``None`` if there is no such
+    block."""
     store.set_metadata(_AHEAD, jsoncodec.encode(block) if block else b"")

@@ -1,4 +1,4 @@
-"""Source of the chain of NODERPC_UPSTREAM, which a mount serves in place of its own."""
+"""Chain source for NODERPC_UPSTREAM: a mount serves the chain of other nodes."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class FollowedChain(ChainSource):
         own = settings.of(CompanionSettings)
         if own.evm_upstream and not (own.upstream and settings.value("json_rpc_enable")):
             raise InvalidSetting(
-                "NODERPC_EVM_UPSTREAM needs NODERPC_UPSTREAM, the nodes whose chain is"
-                " followed, and NODERPC_JSON_RPC_ENABLE"
+                "NODERPC_EVM_UPSTREAM: expected NODERPC_UPSTREAM and NODERPC_JSON_RPC_ENABLE to"
+                " be set, too; set both, or remove it"
             )
 
     def backend(self) -> CompanionBackend:
@@ -46,12 +46,12 @@ class FollowedChain(ChainSource):
         return companion
 
     def dialect(self) -> str:
-        """Return the name of the nodes' own dialect."""
+        """Return the name of the nodes' dialect."""
         self._check_evm()
         return dialect_of_upstream(self.settings, self.path)
 
     def description(self) -> str:
-        """Return a text that names the nodes."""
+        """Return a text for the startup message that names the nodes."""
         return f"followed at {', '.join(self.nodes())}"
 
     def nodes(self) -> Sequence[str]:
@@ -59,10 +59,10 @@ class FollowedChain(ChainSource):
         return [Address.parse(url).name for url in self.settings.of(CompanionSettings).upstream]
 
     def processes(self) -> Iterator[Process]:
-        """Yield the process that follows the chain, and the serving ones with their share of
-        requests.
+        """Yield the process that follows the chain, then the serving processes, each with its
+        share of the limits on requests to the nodes.
 
-        The following process serves nothing, as its work would delay responses.
+        The following process serves no requests, as its work would delay responses.
         """
         workers, following = self.settings.workers, int(self.settings.produce)
         counts = self._requests_in_flight()
@@ -72,20 +72,18 @@ class FollowedChain(ChainSource):
             yield Process(settings=self._budget(workers * (1 + following), count))
 
     def _budget(self, share: int, concurrency: int) -> Mapping[str, Any]:
-        """Return the settings of a process that gets a share of the budget of all."""
+        """Return settings for a process: 1/``share`` of the rate, and its ``concurrency``."""
         return {
             "upstream_rate": self.settings.of(CompanionSettings).upstream_rate / share,
             "upstream_concurrency": concurrency,
         }
 
     def _requests_in_flight(self) -> Iterator[int]:
-        """Yield the number of requests that the process that follows the chain and each worker
-        may have in
-        flight.
+        """Yield the maximum number of requests in flight of the following process and of each
+        worker.
 
-        The sum is NODERPC_UPSTREAM_CONCURRENCY; the process that follows the chain has half of
-        it, unless a
-        worker would be left without a request.
+        The sum is NODERPC_UPSTREAM_CONCURRENCY. The following process gets half of it, or less
+        if a worker would otherwise get none.
         """
         total, workers = (
             self.settings.of(CompanionSettings).upstream_concurrency,
@@ -94,9 +92,9 @@ class FollowedChain(ChainSource):
         following = int(self.settings.produce)
         if total < workers + following:
             raise InvalidSetting(
-                f"{workers + following} processes share {total} requests in flight to a node:"
-                " raise --upstream-concurrency (NODERPC_UPSTREAM_CONCURRENCY), or lower"
-                " --workers"
+                f"--upstream-concurrency: expected at least {workers + following}, one request"
+                f" in flight for each process, got {total}; raise it"
+                " (NODERPC_UPSTREAM_CONCURRENCY), or lower --workers"
             )
         of_follower = following * max(1, min(total // 2, total - workers))
         if following:
@@ -109,7 +107,8 @@ class FollowedChain(ChainSource):
     def watch(
         self, dialect: str, *, has_bars: bool
     ) -> Iterator[Callable[[], Mapping[str, Any]]]:
-        """Show the backfill, and return the nodes' dialect after an upgrade."""
+        """Yield a function that shows the backfill's progress and returns changed settings:
+        the nodes' dialect after an upgrade."""
         store = open_store(self.path, read_only=True)
         is_pinned = bool(self.settings.of(CompanionSettings).upstream_dialect)
         watch = CompanionWatch(store, "" if is_pinned else dialect, has_bars=has_bars)

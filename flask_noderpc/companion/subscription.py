@@ -1,4 +1,4 @@
-"""Subscription to new blocks, as a test whether a node's websocket accepts one."""
+"""Test whether a node accepts a subscription to new blocks on its websocket."""
 
 from __future__ import annotations
 
@@ -27,15 +27,14 @@ class _Answer(jsoncodec.Struct):
 
 
 def reason_against(address: Address, seconds: float) -> str:
-    """Return why a node accepts no subscription within some seconds; empty if it accepts
-    one."""
+    """Subscribe at a node; return why that failed within ``seconds``, or an empty string."""
     deadline = time.monotonic() + seconds
     try:
         with _connected(address, deadline) as sock:
             text = _answer(sock, address, deadline)
         found: _Answer = jsoncodec.decode(text.encode(), _Answer)
     except TimeoutError:
-        return "no answer to a subscription: a proxy may not pass websockets"
+        return "no response to subscribe; check whether a proxy in between passes websockets"
     except jsoncodec.NotJSON as error:
         return f"invalid response to subscribe: {error}"
     except (OSError, ProtocolError) as error:
@@ -48,7 +47,8 @@ def reason_against(address: Address, seconds: float) -> str:
 
 
 def _answer(sock: socket.socket, address: Address, deadline: float) -> str:
-    """Return the first text message; raise ``ConnectionError`` if the socket closes."""
+    """Subscribe and return the first text message; raise ``ConnectionError`` if the socket
+    closes."""
     websocket = WSConnection(ConnectionType.CLIENT)
     sock.sendall(websocket.send(_request(address)))
     text = ""
@@ -67,7 +67,7 @@ def _answer(sock: socket.socket, address: Address, deadline: float) -> str:
                 text = (text + event.data)[:_MAX_CHARS]
                 if event.message_finished:
                     return text
-    raise ConnectionError("it was closed")
+    raise ConnectionError("the node closed the connection")
 
 
 def _received(sock: socket.socket, deadline: float) -> Iterator[bytes]:

@@ -1,5 +1,8 @@
-"""Threads that may be abandoned, as what they wait for can't be interrupted, and background
-work: the backfill and comparisons yield to the head and to callers."""
+"""Threads that their caller may abandon, and background work.
+
+Background work is the backfill and comparisons: its requests wait for requests of the head and
+of clients.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,8 @@ T = TypeVar("T")
 
 
 def started(action: Callable[[], T], name: str) -> Future[T]:
-    """Run an action in a daemon thread, in a copy of this context; return a future."""
+    """Run an action in a daemon thread, in a copy of this context; return the future of its
+    result."""
     future: Future[T] = Future()
     run_here = copy_context().run
 
@@ -30,14 +34,15 @@ def started(action: Callable[[], T], name: str) -> Future[T]:
     return future
 
 
-# The event that ends background work; threads started with a copy of the context have it, too.
+# Event that ends the background work of this context; threads that start in a copy of the
+# context have the same event.
 _ends: ContextVar[threading.Event | None] = ContextVar("noderpc_background", default=None)
 
 
 @contextmanager
 def in_background(ended: threading.Event) -> Iterator[None]:
-    """Let requests of this context wait for others that are not in the background, until
-    ``ended`` is set."""
+    """Mark this context as background work, which ``ended`` ends: its requests let others go
+    first."""
     token = _ends.set(ended)
     try:
         yield
@@ -51,6 +56,6 @@ def is_background() -> bool:
 
 
 def has_ended() -> bool:
-    """Return true if this is background work that was ended."""
+    """Return true if the current thread does background work that must end."""
     ended = _ends.get()
     return ended is not None and ended.is_set()

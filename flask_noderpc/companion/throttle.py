@@ -1,4 +1,5 @@
-"""Budget of one upstream: calls a second, requests in flight, and pauses after overload."""
+"""Limit the requests to one upstream: calls per second, requests in flight, and pauses after
+the node reported overload."""
 
 from __future__ import annotations
 
@@ -17,19 +18,20 @@ _FIRST_PAUSE_S = 0.5
 _MAX_PAUSE_S = 30.0
 # One more request in flight is allowed after this many successes.
 _SUCCESSES = 20
-# Seconds by which urgent calls may exceed the rate, as the head would otherwise wait for a
-# batch.
+# Seconds by which urgent calls may exceed the rate: otherwise the head would have to wait
+# until the calls of a background batch are paid for.
 _AHEAD_S = 1.0
-# Number of background calls allowed for each urgent call while background work waits: a fifth
+# Background calls allowed per urgent call while background work waits, which gives it a fifth
 # of all calls. Otherwise a head that uses the whole rate would stop the backfill.
 _BACKGROUND_EACH = 0.25
-# Interval at which waiting background work checks whether it was ended.
+# Interval at which waiting background work checks whether it must end.
 _LOOK_S = 0.5
 
 
 @dataclass(order=True, slots=True)
 class _Waiter:
-    """A waiting request; urgent ones come first, in the order of arrival."""
+    """A waiting request. Urgent requests sort before background ones, each in order of
+    arrival."""
 
     is_background: bool
     number: int
@@ -40,11 +42,11 @@ class _Waiter:
 class Throttle:
     """Admits requests to one upstream; may be shared among threads and greenlets.
 
-    ``concurrency`` is the maximum number of requests in flight, ``rate`` the maximum calls a
-    second, 0 for no limit. Background work leaves one request in flight to others, if there are
-    several, waits without a limit, and gets a fifth of the calls while others wait, too. An
-    overloaded upstream gets half as many requests in flight, after a pause that doubles each
-    time.
+    ``concurrency`` is the maximum number of requests in flight, ``rate`` the maximum number of
+    calls per second (0: no limit). Background work waits without a time limit, never takes the
+    last free request in flight unless only one is allowed, and gets a fifth of the calls while
+    urgent requests wait. After an overload, half as many requests are allowed in flight, after
+    a pause that doubles each time.
     """
 
     def __init__(self, name: str, concurrency: int, rate: float) -> None:
@@ -56,15 +58,16 @@ class Throttle:
         self._in_flight = 0
         self._successes = 0
         self._owed = 0.0
-        """Number of calls that background work may make before others."""
+        """Number of calls that background work may make before urgent ones."""
         self._paid_at = 0.0
-        """Time from which the rate allows the next call."""
+        """Time at which ``rate`` allows the next call."""
         self._paused_until = 0.0
         self._pause = 0.0
 
     @contextmanager
     def admit(self, calls: int, seconds: float) -> Iterator[None]:
-        """Wait for the budget of a request with this many calls, and hold it.
+        """Wait until a request with this many calls may be sent; count it as in flight in this
+        context.
 
         Raise :exc:`~flask_noderpc.errors.Busy` if that takes longer than ``seconds``.
         """
@@ -100,8 +103,9 @@ class Throttle:
                 left = 0.0
             if left <= 0:
                 raise Busy(
-                    f"the upstream {self._name} has used up its budget of requests",
-                    "NODERPC_UPSTREAM_RATE and NODERPC_UPSTREAM_CONCURRENCY raise that",
+                    f"upstream {self._name}: the limit on requests to this node is reached",
+                    "retry later, or raise NODERPC_UPSTREAM_RATE and"
+                    " NODERPC_UPSTREAM_CONCURRENCY",
                 )
             waiter.woken.wait(left if pause is None else min(left, pause))
 
@@ -116,8 +120,8 @@ class Throttle:
             self._owed += waiter.calls * _BACKGROUND_EACH
 
     def _first(self) -> _Waiter:
-        """Return the waiting request that is admitted next: an urgent one, unless background
-        work is owed its calls."""
+        """Return the request to admit next: an urgent one, unless it is background work's
+        turn."""
         first = self._line[0]
         if first.is_background or not self._line[-1].is_background:
             return first
@@ -126,7 +130,7 @@ class Throttle:
         return waiting if is_owed else first
 
     def _most(self, waiter: _Waiter) -> int:
-        """Return the number of requests in flight below which this request may start."""
+        """Return the number of requests in flight below which this request may be sent."""
         return self._allowed - int(waiter.is_background and self._allowed > 1)
 
     def _pause_of(self, waiter: _Waiter) -> float | None:
@@ -152,7 +156,7 @@ class Throttle:
                 self._wake_first()
 
     def record_overload(self, retry_after: float | None) -> None:
-        """Pause, and halve the number of requests in flight."""
+        """Pause all requests, and halve the number that may be in flight."""
         with self._lock:
             self._successes = 0
             self._allowed = max(1, self._allowed // 2)

@@ -1,7 +1,7 @@
-"""Wait for new blocks: websockets of the nodes say when to look, and a poll works without them.
+"""Wait for new blocks: the nodes announce them on websockets, or the wait ends for a poll.
 
-Notifications are not read as data, as nodes drop them and end slow subscriptions. Their heights
-only serve to skip blocks that are stored already.
+Blocks are never read from notifications, as nodes drop some and end slow subscriptions. Only
+the height is used, to ignore blocks that are stored already.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ _FIRST_PAUSE_S, _MAX_PAUSE_S = 1.0, 30.0
 _CONNECT_S, _RECEIVE_S = 5.0, 1.0
 # CometBFT's rpc/jsonrpc/server/ws_handler.go pings every 27 s.
 _MAX_SILENCE_S = 60.0
-# If a node floods, its socket is read no faster.
+# Seconds between reads of messages, which limits the work if a node sends very many.
 _LEAST_S = 0.1
-# A subscription that announced a block within this time is likely to announce the next one.
+# If a node announced a block within this time, rely on notifications and poll less often.
 _LIVE_S = 30.0
 _HEIGHT = re.compile(r'"height"\s*:\s*"(\d{1,18})"')
 _HEAD_CHARS = 4096
@@ -48,7 +48,7 @@ _UNKNOWN = 1 << 63
 
 
 class Ticker:
-    """Subscribes to new blocks of nodes, each in a separate thread.
+    """Subscribes to new blocks of several nodes, with a thread for each node.
 
     ``nodes`` are the addresses by name. The threads end when ``stopped`` is set.
     """
@@ -70,8 +70,8 @@ class Ticker:
             thread.start()
 
     def wait(self, seconds: float, known: int) -> str:
-        """Wait until a node announces a block above ``known``, at most ``seconds``; return its
-        name."""
+        """Wait until a node announces a block above ``known``; return the node's name, or an
+        empty string after ``seconds``."""
         with self._changed:
             self._changed.wait_for(lambda: self._is_woken or bool(self._above(known)), seconds)
             name = self._above(known)
@@ -82,11 +82,11 @@ class Ticker:
         return next((name for name, height in self._announced.items() if height > known), "")
 
     def is_live(self) -> bool:
-        """Return true if a node announced a block recently."""
+        """Return true if a node announced a block within the last 30 seconds."""
         return time.monotonic() - self._announced_at < _LIVE_S
 
     def wake(self) -> None:
-        """End the waiting for blocks."""
+        """Make :meth:`wait` return at once, now and from now on."""
         with self._changed:
             self._is_woken = True
             self._changed.notify_all()
@@ -115,12 +115,16 @@ class Ticker:
                     self._note(name, text)
                     self._stopped.wait(_LEAST_S)
         except (OSError, ProtocolError) as error:
-            log.info("the websocket of %s ended: %s", name, type(error).__name__)
+            log.info(
+                "upstream %s: its websocket ended and is opened again: %s",
+                name,
+                type(error).__name__,
+            )
         return has_announced
 
     def _note(self, name: str, text: str) -> None:
-        # The first message is the response to the subscription, and blocks may have come before
-        # it.
+        # The first message is the response to the subscription, without a height: wake the
+        # waiter, as new blocks may exist already.
         found = _HEIGHT.search(text)
         with self._changed:
             self._announced[name] = int(found[1]) if found else _UNKNOWN
@@ -129,7 +133,7 @@ class Ticker:
             self._changed.notify_all()
 
     def _messages(self, sock: socket.socket, address: Address) -> Iterator[str]:
-        """Subscribe, and yield the beginning of each message."""
+        """Subscribe, and yield the first 4,096 characters of each message."""
         text = ""
         websocket = WSConnection(ConnectionType.CLIENT)
         sock.sendall(websocket.send(_request(address)))
@@ -149,7 +153,7 @@ class Ticker:
                         text = ""
 
     def _received(self, sock: socket.socket) -> Iterator[bytes]:
-        """Yield the node's bytes; raise ``TimeoutError`` after a silence."""
+        """Yield received bytes; raise ``TimeoutError`` if none arrive for 60 seconds."""
         last = time.monotonic()
         while not self._stopped.is_set():
             try:

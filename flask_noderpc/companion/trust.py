@@ -1,4 +1,4 @@
-"""The trusted header: one that the operator names, or the first that is read."""
+"""The trusted header: the one that the operator names, or the first one that is read."""
 
 from __future__ import annotations
 
@@ -33,12 +33,11 @@ from .reader import Reader
 log = logging.getLogger("flask_noderpc.companion")
 
 _TRUST = re.compile(r"(\d{1,18}):(?:0x)?([0-9A-Fa-f]{64})")
-# Each pivot halves the distance, which is at most 2^63 heights.
+# A pivot is a header halfway to the one to prove; the distance is at most 2^63 heights.
 _MAX_PIVOTS = 64
 
 STEP = 400
-"""Number of headers that are read at a time: two requests with as many calls as a node accepts
-in one."""
+"""Number of headers that are read at a time: two batches of 10 calls for 20 headers each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +46,12 @@ class TrustOptions:
     trusted."""
 
     height: int = 0
-    """Height of the trusted header; 0 trusts the first header that is read."""
+    """Height of the trusted header; 0 means that the first header that is read is trusted."""
     hash: bytes = b""
     period: int = TRUST_PERIOD_NS
     """Trusting period in nanoseconds."""
     takes_unknown_keys: bool = False
-    """True to accept validators whose keys can't be verified here."""
+    """True to accept validators with key types whose signatures can't be verified here."""
     clock: Callable[[], int] = time.time_ns
 
     @classmethod
@@ -61,8 +60,8 @@ class TrustOptions:
         found = _TRUST.fullmatch(text.strip())
         if found is None or int(found[1]) == 0:
             raise InvalidSetting(
-                f"--trust {text[:80]!r}: expected a height and a hash of 64 hexadecimal"
-                " digits, such as 1200000:9FAB…"
+                f"--trust: expected HEIGHT:HASH with a hash of 64 hexadecimal digits, such as"
+                f" 1200000:9FAB…, got {text[:80]!r}"
             )
         return cls(int(found[1]), bytes.fromhex(found[2]), period)
 
@@ -83,11 +82,12 @@ def trusted_block(
     found, *others = upstreams.ask_all(lambda reader: _signed(reader, chain_id, height, trust))
     if any(each.hash != found.hash for each in others):
         raise ConfigurationError(
-            f"the upstreams show different headers at height {height}: --trust HEIGHT:HASH says"
-            " which chain is meant"
+            f"upstream nodes: expected the same header at height {height}, got different ones;"
+            " pass --trust HEIGHT:HASH (NODERPC_TRUST) of the right chain"
         )
     log.warning(
-        "no --trust HEIGHT:HASH is given: header %d of %s is trusted as it was seen, %s",
+        "header %d of chain %s is trusted without a proof, as --trust HEIGHT:HASH"
+        " (NODERPC_TRUST) is not set; compare its hash with another source: %s",
         height,
         chain_id,
         found.hash.hex().upper(),
@@ -114,8 +114,8 @@ def _proven(reader: Reader, chain_id: str, height: int, trust: TrustOptions) -> 
 
 
 def trusted_root(reader: Reader, chain_id: str, trust: TrustOptions) -> SignedBlock:
-    """Return the header that the operator trusts from a node; raise ``UpstreamMismatch`` for
-    another one."""
+    """Read the header that the operator trusts from a node; raise ``UpstreamMismatch`` if the
+    node's header has another hash."""
     root = _signed(reader, chain_id, trust.height, trust)
     check_trusted(reader.name, root.signed_header.header, trust)
     return root
@@ -130,10 +130,10 @@ class HeaderAhead(UpstreamUnavailable):
 
 
 def lowest_ahead(upstreams: Upstreams, low: int, high: int, trust: TrustOptions) -> int | None:
-    """Return the height of the lowest header of a range that is ahead of this machine's clock,
-    or ``None``.
+    """Return the lowest height of a range whose header is ahead of this machine's clock, or
+    ``None``.
 
-    This is one node's hint, as nothing proves the headers. Raise the errors of
+    The result is only one node's claim, as nothing proves the headers. Raise the errors of
     :meth:`Upstreams.attempt`.
     """
     now = trust.clock()
@@ -149,7 +149,7 @@ def _lowest_ahead(reader: Reader, low: int, high: int, now: int) -> int | None:
         try:
             header = reader.header(middle)
         except (UpstreamRefused, UpstreamMismatch):
-            # A pruned header is old.
+            # The node has pruned this header, which therefore is old and not ahead.
             low = middle + 1
             continue
         if is_ahead(header, now):
@@ -160,19 +160,20 @@ def _lowest_ahead(reader: Reader, low: int, high: int, now: int) -> int | None:
 
 
 def check_trusted(name: str, header: Header, trust: TrustOptions) -> None:
-    """Raise ``UpstreamMismatch`` for another header at the height of the trusted one."""
+    """Raise ``UpstreamMismatch`` if a header at the trusted height does not have the trusted
+    hash."""
     found = hashes.header_hash(header)
     if found != trust.hash:
         raise UpstreamMismatch(
             name,
             f"its header {header.height} is {found.hex().upper()}, and not the trusted one,"
-            f" {trust.hash.hex().upper()}: it is of another chain or fork, or --trust names a"
-            " wrong hash",
+            f" {trust.hash.hex().upper()}: the node is of another chain or fork, or --trust has"
+            " a wrong hash",
         )
 
 
 class CannotFollow(ConfigurationError):
-    """The head can't be followed until the operator acts; the message names the cure."""
+    """The head can't be followed until the operator acts; the message says what to do."""
 
 
 def prove(
@@ -184,10 +185,10 @@ def prove(
 ) -> None:
     """Raise ``UpstreamMismatch`` unless a trusted header proves a later one.
 
-    Raise :exc:`HeaderAhead` for a header ahead of this machine's clock. If needed, headers
-    between the two are read. Raise :exc:`CannotFollow` for a trusted header that is too old,
-    and was last ``seen`` too long ago as the newest of its chain. CometBFT: light/client.go,
-    verifySkipping.
+    Raise :exc:`HeaderAhead` for a header ahead of this machine's clock. Headers between the
+    two are read if needed. Raise :exc:`CannotFollow` if the trusted header is too old;
+    ``seen`` is the time at which it was last known to be the newest of its chain, or 0.
+    CometBFT: light/client.go, verifySkipping.
     """
     now = trust.clock()
     try:
@@ -216,13 +217,13 @@ def prove(
 def check_linked(
     name: str, chain_id: str, block: SignedBlock, expected: bytes, trust: TrustOptions
 ) -> None:
-    """Raise ``UpstreamMismatch`` unless a signed header has the hash to which a trusted one
-    leads, and :exc:`HeaderAhead` if it is ahead of this machine's clock."""
+    """Raise ``UpstreamMismatch`` unless a signed header has the ``expected`` hash, which links
+    to a trusted header, and :exc:`HeaderAhead` if it is ahead of this machine's clock."""
     if block.hash != expected:
         raise UpstreamMismatch(
             name,
-            f"its header {block.height} is {block.hash.hex().upper()}, and the trusted header"
-            f" leads to {expected.hex().upper()}",
+            f"its header {block.height} is {block.hash.hex().upper()}; expected"
+            f" {expected.hex().upper()}, to which the trusted header links",
         )
     try:
         check_signed(chain_id, block, takes_unknown_keys=trust.takes_unknown_keys)
@@ -236,36 +237,39 @@ def check_linked(
 def _backwards(
     reader: Reader, chain_id: str, root: SignedBlock, height: int, trust: TrustOptions
 ) -> SignedBlock:
-    """Return a header below the trusted one, linked to it by the hashes between them."""
+    """Return a signed header below the trusted one, proven by the hashes from there
+    downwards."""
     above = root.signed_header.header
     while above.height > height:
         above = linked_headers(reader, max(height, above.height - STEP), above)[-1]
     found = _signed(reader, chain_id, height, trust)
     if found.hash != hashes.header_hash(above):
-        raise UpstreamMismatch(reader.name, f"it shows two headers at height {height}")
+        raise UpstreamMismatch(
+            reader.name, f"blockchain and commit have different headers at height {height}"
+        )
     return found
 
 
 def linked_headers(reader: Reader, low: int, above: Header) -> list[Header]:
-    """Return the headers from below a proven one down to a height, highest first, each named by
-    the one above it.
+    """Return the headers below a proven one down to height ``low``, highest first; each header
+    has the hash of the one below it.
 
-    Raise ``UpstreamMismatch`` for other headers, and ``UpstreamRefused`` if the node has pruned
-    some.
+    Raise ``UpstreamMismatch`` if a hash differs, and ``UpstreamRefused`` if the node has
+    pruned some headers.
     """
     found = reader.headers_descending(low, above.height - 1)
     for header in found:
         if not links(header, above):
             raise UpstreamMismatch(
                 reader.name,
-                f"its header {header.height} is not the one that header {above.height} names",
+                f"its header {header.height} does not have the hash in header {above.height}",
             )
         above = header
     return found
 
 
 def links(header: Header, above: Header) -> bool:
-    """Return true if the next header contains the hash of this header."""
+    """Return true if the next header, ``above``, contains the hash of this header."""
     return hashes.header_hash(header) == above.last_block_id.hash
 
 

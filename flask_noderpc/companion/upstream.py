@@ -1,4 +1,5 @@
-"""A node whose RPC is read: JSON-RPC, alone or in batches, decoded by its dialect."""
+"""Client of a node's JSON-RPC: sends calls, alone or in batches, and decodes results by the
+node's dialect."""
 
 from __future__ import annotations
 
@@ -22,18 +23,19 @@ from .address import Address
 from .decoding import IN_THIS_PROCESS, Decoders
 from .http import DEFAULT_LIMITS, HttpClient, Unusable, UpstreamLimits, describe_beginning
 
-# CometBFT 0.38.8's rpc/config has max_request_batch_size; earlier versions have no limit.
+# Default of max_request_batch_size since CometBFT 0.38.8; earlier versions have no limit.
 MAX_BATCH = 10
-# After this many requests a larger batch is tried, as the reason for the last refusal may be
+# After this many successes a larger batch is tried, as the reason for the last refusal may be
 # gone.
 _TRIED_AFTER = 200
 
 
 class BatchSize:
-    """Number of calls in a batch: fewer after a refused or too large one, more after a while.
+    """Number of calls per batch: halved after a refusal or a too large response, doubled after
+    200 successful requests.
 
-    ``rate`` is the node's maximum calls a second, 0 for no limit; a batch takes at most a
-    second of it.
+    ``rate`` is the maximum number of calls per second to the node, 0 for no limit; a batch has
+    at most the calls of a second, but may have two.
     """
 
     def __init__(self, rate: float = 0.0) -> None:
@@ -68,7 +70,7 @@ class Call:
     params: Mapping[str, Param]
 
     def encode(self, number: int) -> dict[str, Any]:
-        """Return the call in JSON-RPC's form."""
+        """Return the JSON-RPC request object, with ``number`` as its ID."""
         params = {name: _param(value) for name, value in self.params.items()}
         return {"jsonrpc": "2.0", "id": number, "method": self.method, "params": params}
 
@@ -78,23 +80,23 @@ class Call:
 
 
 def call(method: str, **params: Param) -> Call:
-    """Return a call."""
+    """Return a call of a method with these parameters."""
     return Call(method, params)
 
 
 def _param(value: Param) -> Any:
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
-    # CometBFT writes integers of 64 bits as strings.
+    # CometBFT's JSON has 64-bit integers as strings.
     return str(value) if type(value) is int else value
 
 
 CallResult = jsoncodec.Raw | UpstreamRefused
-"""The JSON of a result, or the error of its call."""
+"""The JSON of a call's result, or the node's error."""
 
 
 class NotDecoded(Unusable):
-    """The result does not match the upstream's dialect, which may have changed."""
+    """The result can't be decoded in the upstream's dialect, which may have changed."""
 
 
 class _Error(jsoncodec.Struct):
@@ -112,12 +114,11 @@ class _Response(jsoncodec.Struct):
 class Upstream:
     """One node of the chain; may be shared among threads and greenlets.
 
-    ``url`` has the form for :meth:`Address.parse`, ``dialect`` is the name of the node's
-    dialect, by default read from the node, and ``name`` is the node's, by default its address.
-    ``decoders`` decode many blocks.
-    Raises :exc:`UpstreamUnavailable` without a usable response,
-    :exc:`UpstreamRefused` with the node's own error, and :exc:`~flask_noderpc.errors.Busy`
-    above its budget.
+    :meth:`Address.parse` describes the syntax of ``url``. ``dialect`` is by default read from
+    the node, and ``name``, for error messages, is by default its address. ``decoders`` are
+    processes that decode many blocks. Methods raise :exc:`UpstreamUnavailable` if there is no
+    usable response, :exc:`UpstreamRefused` with the node's own error, and
+    :exc:`~flask_noderpc.errors.Busy` if ``limits`` do not allow the request in time.
     """
 
     def __init__(
@@ -138,7 +139,8 @@ class Upstream:
 
     @property
     def dialect(self) -> Dialect:
-        """Dialect of the node, read from it once; :meth:`reconnect` reads it again."""
+        """Dialect of the node, read from it at the first use and again after
+        :meth:`reconnect`."""
         known = self._given or self._found
         if known is None:
             known = self._found = _dialect_of(self)
@@ -146,12 +148,13 @@ class Upstream:
 
     @property
     def known_dialect(self) -> str:
-        """Name of the dialect; empty until it is read."""
+        """Name of the node's dialect; an empty string until the dialect has been read."""
         known = self._given or self._found
         return known.name if known else ""
 
     def reconnect(self) -> None:
-        """Read the dialect again at its next use, as the node may have been upgraded."""
+        """Forget the dialect, as the node may have been upgraded; it is read again at its next
+        use."""
         self._found = None
 
     def get(self, result: type[T], method: str, **params: Param) -> T:
@@ -170,7 +173,8 @@ class Upstream:
         return found
 
     def head_of(self, asked: Call, size: int) -> bytes:
-        """Return the first bytes of the response to a call, which may be long."""
+        """Return the first ``size`` bytes of the response to a call, without receiving the
+        rest."""
         return self._http.head_of(jsoncodec.encode(asked.encode(0)), size)
 
     def raw_at(self, method: str, params: Sequence[str]) -> jsoncodec.Raw:
@@ -183,14 +187,14 @@ class Upstream:
         return found
 
     def takes_any_id(self) -> bool:
-        """Return true if the node accepts a call whose ID is not an integer."""
+        """Return true if the node accepts a request with an ID that is not an integer."""
         asked = Call("health", {})
         body = jsoncodec.encode({**asked.encode(0), "id": 0.5})
         found = self._answer(asked, self._http.post(body, _Response))
         return not isinstance(found, UpstreamRefused)
 
     def takes_batch(self, count: int) -> bool:
-        """Return true if the node accepts this many calls in one body."""
+        """Return true if the node accepts a batch of ``count`` calls."""
         calls = [Call("health", {}).encode(number) for number in range(count)]
         kind = _Response | list[_Response]
         response = self._http.post(jsoncodec.encode(calls), kind, calls=count)
@@ -202,12 +206,14 @@ class Upstream:
             return self.dialect.decode(result, bytes(found))
         except DecodeError as error:
             reason = (
-                f"{asked} does not decode: {error}; {describe_beginning(memoryview(found))}"
+                f"{asked}: the result can't be decoded: {error};"
+                f" {describe_beginning(memoryview(found))}"
             )
             raise NotDecoded(self.name, reason) from None
 
     def load_all(self, asked: Sequence[tuple[type[Any], Call, CallResult]]) -> list[Any]:
-        """Decode the results of calls, each with its type; keep errors unchanged."""
+        """Decode the results of calls, each with its type, in the same order; keep errors
+        unchanged."""
         found = self._decoders.decode(
             self.dialect.name,
             [(kind, bytes(each)) for kind, _, each in asked if isinstance(each, jsoncodec.Raw)],
@@ -223,9 +229,10 @@ class Upstream:
         ]
 
     def ask(self, calls: Sequence[Call], timeout: float | None = None) -> list[CallResult]:
-        """Return the JSON of results, or the errors of calls, in the order of the calls.
+        """Send calls; return the JSON of each result or the node's error, in the order of the
+        calls.
 
-        Each request has as many calls as the node accepts.
+        The calls are sent in batches of as many as the node accepts.
         """
         answers: list[CallResult] = []
         while len(answers) < len(calls):
@@ -260,8 +267,8 @@ class Upstream:
     def _ask_in_smaller_batches(
         self, calls: Sequence[Call], timeout: float
     ) -> list[CallResult]:
-        """Ask in smaller batches, after the response to a batch could not be used as a
-        whole."""
+        """Send the calls again in smaller batches, after the response to a batch was
+        unusable."""
         self._batch.record_refusal(len(calls))
         rest = iter(calls)
         answers: list[CallResult] = []
@@ -282,11 +289,11 @@ class Upstream:
 
     @property
     def connected(self) -> int:
-        """Number of connections that were opened."""
+        """Number of connections opened so far."""
         return self._http.connected
 
     def interrupt(self) -> None:
-        """Let the requests in flight fail."""
+        """Make the requests in flight fail at once."""
         self._http.interrupt()
 
     def close(self) -> None:
@@ -308,19 +315,19 @@ _BY_VERSION = {
 def _dialect_of(node: Upstream) -> Dialect:
     """Return the dialect of a node; raise the errors of :meth:`Upstream.raw`.
 
-    Forks have version numbers of their own, so the shape of responses decides for unknown
-    versions.
+    Forks have their own version numbers, so for an unknown version, the members of responses
+    decide.
     """
     status = _members(node, "status")
     key = _member(_member(status, "validator_info"), "pub_key")
     if str(_member(key, "type")).startswith("engine/"):
-        # CometBFT has no such keys, even if the node reports one of its versions.
+        # Such keys are not CometBFT's, even if the node reports a version of CometBFT.
         return dialect_named("document")
     version = str(_member(_member(status, "node_info"), "version") or "")
     parts = version.removeprefix("v").split("-")[0].split(".")
     name = _BY_VERSION.get(".".join(parts[:2])) or _BY_VERSION.get(parts[0]) or _by_shape(node)
     if name == "comet-0.39" and not node.takes_any_id():
-        # Version 0.40.0 reports 0.39.0, but its IDs are integers.
+        # Version 0.40.0 reports itself as 0.39.0, but only accepts integers as IDs.
         name = "comet-0.40"
     return dialect_named(name)
 
@@ -328,7 +335,8 @@ def _dialect_of(node: Upstream) -> Dialect:
 def _by_shape(node: Upstream) -> str:
     results = _members(node, "block_results")
     if "total_gas_used" in results:
-        # Sei's sei-tendermint, rpc/coretypes/responses.go, with the keys and values of 0.34.
+        # Sei's sei-tendermint (rpc/coretypes/responses.go), whose events are like those of
+        # 0.34.
         return "comet-0.34"
     if "finalize_block_events" in results:
         params = _member(_members(node, "consensus_params"), "consensus_params")
@@ -339,7 +347,7 @@ def _by_shape(node: Upstream) -> str:
     try:
         node.raw("header")
     except UpstreamRefused:
-        # This route is new in CometBFT 0.37's rpc/core/routes.go.
+        # CometBFT 0.37 added the route "header": rpc/core/routes.go.
         return "comet-0.34"
     return "comet-0.37"
 

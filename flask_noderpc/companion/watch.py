@@ -1,4 +1,4 @@
-"""Watch a companion's store from the parent of its processes."""
+"""Watch a companion's store from the parent process of the workers."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ log = logging.getLogger("flask_noderpc.start")
 
 
 class BackfillBar:
-    """A progress bar of a backfill, if the log does not show it."""
+    """A progress bar of a backfill; with ``is_shown`` false, nothing is printed."""
 
     def __init__(self, *, is_shown: bool) -> None:
         self._is_shown = is_shown
         self._bar: Progress | None = None
 
     def show(self, progress: BackfillProgress | None) -> None:
-        """Show the progress; the bar begins with a backfill and ends with it."""
+        """Show the progress; the bar starts when blocks are missing, and ends when none is."""
         if progress is None or not self._is_shown:
             return
         if self._bar is None and progress.left:
@@ -41,9 +41,9 @@ class BackfillBar:
 
 
 class CompanionWatch:
-    """Shows the backfill, and finds the nodes' dialect after an upgrade.
+    """Shows the backfill, and notices when the nodes' dialect changes with an upgrade.
 
-    ``dialect`` is the served one; empty if it is fixed by a setting. ``store`` is only read.
+    ``dialect`` is the served dialect; empty if a setting fixes it. ``store`` is only read.
     """
 
     def __init__(self, store: ChainStore, dialect: str, *, has_bars: bool) -> None:
@@ -51,14 +51,15 @@ class CompanionWatch:
         self._bar = BackfillBar(is_shown=has_bars)
 
     def changes(self) -> Mapping[str, Any]:
-        """Return the settings that have changed."""
+        """Return the current dialect as a setting; nothing if a setting fixes it."""
         try:
-            # A store is only made once a node has reported a chain.
+            # The store is created when a node first reports its chain.
             if self._store.is_made():
                 self._bar.show(shared_state.backfill(self._store))
                 self._look_at_dialect()
         except BackendError:
-            # The disk is full, or the store is being replaced; the processes report that.
+            # The disk is full, or the store is being replaced: the worker processes report
+            # that.
             pass
         return {"dialect": self._dialect} if self._dialect else {}
 
@@ -66,8 +67,8 @@ class CompanionWatch:
         identity = self._store.identity()
         stored = identity.dialect if identity else ""
         if self._dialect and stored and stored != self._dialect:
-            text = "the nodes speak %s now, no longer %s: it is served"
-            log.warning(text, stored, self._dialect)
+            text = "the upstream nodes' dialect changed from %s to %s, which is served now"
+            log.warning(text, self._dialect, stored)
             self._dialect = stored
 
     def close(self) -> None:

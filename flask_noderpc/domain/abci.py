@@ -9,10 +9,10 @@ from .genesis import ConsensusParamsUpdate
 from .validator import ValidatorUpdate
 
 
-# A Struct instead of a dataclass: a block has hundreds of attributes, and a Struct is created
-# in a quarter of the time.
+# Use a Struct, which is created in a quarter of the time of a dataclass: a block may have
+# hundreds of attributes.
 class EventAttribute(Struct, frozen=True, gc=False):
-    """Key and value of an event; ``index`` makes the attribute searchable."""
+    """Attribute of an event: key and value; searches find it if ``index`` is true."""
 
     key: bytes
     value: bytes
@@ -40,7 +40,8 @@ class ExecTxResult:
     events: tuple[Event, ...] = ()
     codespace: str = ""
     form: bytes = b""
-    """The node's own form of the JSON (see :mod:`flask_noderpc.wire.form`); usually empty."""
+    """How the node's JSON differs from the usual JSON, such as in omitted members (see
+    :mod:`flask_noderpc.wire.form`); usually empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,8 @@ class BlockResults:
     app_hash: bytes = b""
     """App hash after this block; the next header contains it."""
     form: bytes = b""
-    """The node's own form of the JSON, except for the results of transactions."""
+    """How the node's JSON differs from the usual JSON (see :attr:`ExecTxResult.form`), except
+    for the results of transactions."""
 
     @property
     def block_events(self) -> tuple[Event, ...]:
@@ -93,11 +95,11 @@ class QueryResult:
     info: str = ""
     index: int = 0
     key: bytes | None = b""
-    """Key of the value; ``None`` (JSON null) for module methods of the Cosmos SDK."""
+    """Key of the value; ``None`` is JSON null, as queries of Cosmos SDK modules have it."""
     value: bytes = b""
     proof_ops: tuple[ProofOp, ...] = ()
     height: int = 0
     codespace: str = ""
     encodes_empty_as_string: bool = False
-    """True encodes an empty value as an empty string instead of null, as the Cosmos SDK does
+    """True to encode an empty value as an empty string instead of null, as the Cosmos SDK does
     for a message without fields."""

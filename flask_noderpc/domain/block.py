@@ -33,7 +33,7 @@ class Version:
     """Protocol versions of a header."""
 
     block: int = 11
-    """CometBFT: 11 in every version from 0.34 to 1.0."""
+    """Block protocol version, which is 11 in CometBFT 0.34 to 1.0."""
     app: int = 0
 
 
@@ -61,7 +61,7 @@ class Header:
 
 
 class BlockIDFlag(IntEnum):
-    """Kind of a validator's precommit; 0 is never valid."""
+    """Kind of a validator's precommit in a commit."""
 
     ABSENT = 1
     COMMIT = 2
@@ -83,7 +83,7 @@ ABSENT = CommitSig(BlockIDFlag.ABSENT)
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """Precommits for one block, one per validator in the order of the set."""
+    """Precommits for one block, one per validator in the order of the validator set."""
 
     height: int = 0
     round: int = 0
@@ -127,7 +127,7 @@ class DuplicateVoteEvidence:
     total_voting_power: int
     validator_power: int
     timestamp: int
-    """Time of the block at the votes' height."""
+    """Time of the chain's block at the votes' height."""
 
     @property
     def height(self) -> int:
@@ -142,12 +142,13 @@ class SignedHeader:
     header: Header
     commit: Commit
     form: bytes = b""
-    """Form of the whole block's JSON."""
+    """How the block's JSON differs from the usual JSON; see :attr:`Block.form`."""
 
 
 @dataclass(frozen=True, slots=True)
 class LightBlock:
-    """A signed header and its validator set, in the order in which it was encoded."""
+    """A signed header and its validator set, whose members keep the order in which they were
+    encoded."""
 
     signed_header: SignedHeader
     validators: tuple[Validator, ...]
@@ -185,7 +186,8 @@ class Block:
     evidence: tuple[Evidence, ...] = ()
     last_commit: Commit = NO_COMMIT
     form: bytes = b""
-    """The node's own form of the JSON (see :mod:`flask_noderpc.wire.form`); usually empty."""
+    """How the node's JSON differs from the usual JSON, such as in omitted members (see
+    :mod:`flask_noderpc.wire.form`); usually empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +200,7 @@ class BlockMeta:
     header: Header
     tx_count: int
     form: bytes = b""
-    """Form of the whole block's JSON."""
+    """How the block's JSON differs from the usual JSON; see :attr:`Block.form`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +239,7 @@ class RoundState:
     height: int
     start_time: int
     commit_time: int
-    """Time of the last commit; Go's zero time before the first."""
+    """Time of the last commit; Go's zero time before the first block."""
     validators: ValidatorSet
     """Validator set of the next height."""
     last_commit: VoteSet | None

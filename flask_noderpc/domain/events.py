@@ -20,7 +20,7 @@ class NewBlock:
 
 @dataclass(frozen=True, slots=True)
 class NewBlockHeader:
-    """A block's header; older nodes add the block's events."""
+    """A block's header; older versions of CometBFT also send the results."""
 
     header: Header
     tx_count: int
@@ -38,7 +38,7 @@ class NewBlockEvents:
 
 @dataclass(frozen=True, slots=True)
 class NewEvidence:
-    """A piece of evidence in a block, and the validators it accuses."""
+    """A piece of evidence in a block, and the validators that it accuses."""
 
     height: int
     evidence: Evidence
@@ -75,7 +75,7 @@ class NewRound:
 
 @dataclass(frozen=True, slots=True)
 class RoundState:
-    """Step of a round."""
+    """A consensus step of a round."""
 
     height: int
     round: int
@@ -84,7 +84,7 @@ class RoundState:
 
 @dataclass(frozen=True, slots=True)
 class CompleteProposal:
-    """Complete proposal block of a round."""
+    """The proposed block of a round is complete."""
 
     height: int
     round: int

@@ -22,7 +22,8 @@ class BlockParams:
 
 @dataclass(frozen=True, slots=True)
 class EvidenceParams:
-    """Maximum age and size of evidence, which expires when it exceeds both ages."""
+    """Maximum age and size of evidence; evidence expires when it exceeds both the age in
+    blocks and the age in time."""
 
     max_age_num_blocks: int = 100_000
     max_age_duration: int = 48 * 3600 * SECOND
@@ -59,7 +60,7 @@ class ConsensusParams:
     """First height at which the proposer's clock determines a block's time; 0 means never."""
     synchrony: SynchronyParams = SynchronyParams()
     authority: str = ""
-    """Value that only the application interprets."""
+    """Value with a meaning only for the application."""
 
     def updated(self, update: ConsensusParamsUpdate) -> ConsensusParams:
         """Return these parameters with an application's updates applied."""
@@ -85,7 +86,7 @@ class ConsensusParamsUpdate:
 
 @dataclass(frozen=True, slots=True)
 class GenesisValidator:
-    """Validator of the genesis document."""
+    """A validator in the genesis document."""
 
     address: bytes
     pub_key: PublicKey
@@ -95,7 +96,7 @@ class GenesisValidator:
 
 @dataclass(frozen=True, slots=True)
 class Genesis:
-    """Genesis document: everything that the first block depends on."""
+    """Genesis document: chain ID, parameters, validators and state before the first block."""
 
     chain_id: str
     genesis_time: int
@@ -104,7 +105,7 @@ class Genesis:
     validators: tuple[GenesisValidator, ...] = ()
     app_hash: bytes = b""
     app_state: bytes = b""
-    """Application's own JSON document, byte for byte; empty if it is missing."""
+    """The application's JSON, byte for byte; empty if it is missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +119,7 @@ class GenesisChunk:
 
 @dataclass(frozen=True, slots=True)
 class GenesisSource:
-    """Origin of a genesis document whose chunks are stored as a node sent them."""
+    """Source of a genesis document whose chunks are stored as a node sent them."""
 
     total: int
     """Number of chunks."""

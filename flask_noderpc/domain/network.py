@@ -1,4 +1,4 @@
-"""The node itself and the peers it is connected to."""
+"""Network data of a node: node info, peers, and the progress of a backfill."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class NodeInfo:
 
 @dataclass(frozen=True, slots=True)
 class Monitor:
-    """Traffic statistics of one direction; rates in bytes per second, durations in
-    nanoseconds."""
+    """Traffic statistics of a connection in one direction; rates are in bytes per second,
+    durations in nanoseconds."""
 
     active: bool = True
     start: int = ZERO_TIME
@@ -110,7 +110,7 @@ class BackfillProgress:
     rate: float = 0.0
     """Blocks per second."""
     reason: str = ""
-    """Reason why the backfill has stopped; empty while it runs."""
+    """Reason why the backfill pauses; empty while it runs."""
 
     @property
     def seconds_left(self) -> float:

@@ -1,4 +1,4 @@
-"""Results of the RPC handlers, named after those in CometBFT's rpc/core/types."""
+"""Results of the RPC routes, with the names of CometBFT's rpc/core/types."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Empty:
 
 @dataclass(frozen=True, slots=True)
 class SyncInfo:
-    """First and latest block of the store."""
+    """Earliest and latest stored block, and whether the node is catching up."""
 
     latest_block_hash: bytes
     latest_app_hash: bytes
@@ -42,7 +42,7 @@ class ValidatorInfo:
 
 @dataclass(frozen=True, slots=True)
 class ResultStatus:
-    """The node, its chain and its key."""
+    """Result of ``status``: node info, sync info and validator key."""
 
     node_info: NodeInfo
     sync_info: SyncInfo
@@ -51,7 +51,7 @@ class ResultStatus:
 
 @dataclass(frozen=True, slots=True)
 class ResultBlockchainInfo:
-    """Block metas from high to low."""
+    """Metadata of a range of blocks, highest first."""
 
     last_height: int
     block_metas: tuple[BlockMeta, ...]
@@ -73,7 +73,7 @@ class ResultHeader:
 
     header: Header | None
     form: bytes = b""
-    """Form of the whole block's JSON."""
+    """How the block's JSON differs from the usual JSON; see :attr:`.Block.form`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +82,8 @@ class ResultCommit:
 
     signed_header: SignedHeader
     canonical: bool
-    """False for the latest height: this is the commit seen by this node, and the next block may
-    contain another one."""
+    """False for the latest height, whose commit is the one that this node has seen; the next
+    block may contain another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +97,14 @@ class ResultValidators:
 
 @dataclass(frozen=True, slots=True)
 class ResultConsensusState:
-    """Round state in its short form, for ``consensus_state``."""
+    """Round state, encoded with few members for ``consensus_state``."""
 
     round_state: RoundState
 
 
 @dataclass(frozen=True, slots=True)
 class ResultDumpConsensusState:
-    """Round state in its full form, for ``dump_consensus_state``."""
+    """Round state, encoded with all members for ``dump_consensus_state``."""
 
     round_state: RoundState
 
@@ -171,7 +171,8 @@ class ResultBlockSearch:
 
 @dataclass(frozen=True, slots=True)
 class EventItem:
-    """Event message of a block with its cursor (height and position)."""
+    """An event message of a block with its cursor: the height, and the index among its
+    messages."""
 
     cursor: tuple[int, int]
     category: str

@@ -1,7 +1,7 @@
 """Search requests to a backend, their results, and filters that clients poll.
 
-A search is a range of heights and terms about indexed attributes. CometBFT 0.37 and later: one
-event must match all terms, each with any of its attributes.
+A search has a range of heights, and terms that indexed attributes must satisfy. As in CometBFT
+0.37 and later, one event must satisfy all terms, each one with any of its attributes.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from .block import TxProof
 
 HIGHEST = (1 << 63) - 1
 
-# CometBFT: attributes whose key equals a built-in key are not indexed.
+# As in CometBFT, attributes with the key of a built-in condition are not indexed.
 RESERVED = frozenset({"tx.hash", "tx.height", "block.height"})
 
 _NUMBER = re.compile(r"[+-]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]{1,4})?")
 _LAST_OF_A_NUMBER = frozenset("0123456789.")
-# Longer values are not compared as numbers.
+# Longer values never count as numbers.
 _MAX_NUMBER_LENGTH = 1000
 
 
@@ -46,7 +46,7 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """Condition on an attribute; without an operand the key must exist."""
+    """Condition on an attribute; without an operand, the key must only exist."""
 
     key: str
     equals: str | None = None
@@ -84,7 +84,7 @@ class Search:
 
     @property
     def is_one_height(self) -> bool:
-        """True if the search selects everything at one height, which needs no scan."""
+        """True if the search selects everything at one height, so that no index is needed."""
         return not self.terms and self.low == self.high
 
     @property
@@ -117,12 +117,12 @@ class Page:
 
 
 MIN_ROWS, ROWS_PER_S = 10_000, 500_000
-"""Number of rows that a search may always read, and rows per second of its time limit."""
+"""Row limit of a search: the minimum, and the number of rows per second of its time limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchLimits:
-    """Limits of one search; exceeding them is an error with a hint that names the settings."""
+    """Limits of one search; exceeding them raises ``SearchTooCostly``."""
 
     seconds: float = 2.0
     rows: int = 1_000_000
@@ -131,14 +131,15 @@ class SearchLimits:
 
     @classmethod
     def within(cls, seconds: float, size: int) -> SearchLimits:
-        """Return the limits of a search with a timeout in seconds; the row limit is
-        proportional to it."""
+        """Return limits with a timeout in seconds and a size in bytes; the row limit is
+        proportional to the timeout."""
         return cls(seconds, max(MIN_ROWS, int(seconds * ROWS_PER_S)), size)
 
 
 @dataclass(frozen=True, slots=True)
 class TxResult:
-    """A committed transaction, its position and its result. CometBFT: abci.TxResult."""
+    """A committed transaction with its height, index and result, like CometBFT's
+    abci.TxResult."""
 
     height: int
     index: int
@@ -165,7 +166,8 @@ class FoundHeights:
 
 
 def indexed_attributes(events: Iterable[Event]) -> Iterator[list[tuple[str, str]]]:
-    """Yield the indexed attributes of each event, in order, as (key, value) pairs."""
+    """Yield for each event the list of its indexed attributes, as pairs of search key and
+    value."""
     for event in events:
         yield [
             (key, text_of(attribute.value))
@@ -174,7 +176,7 @@ def indexed_attributes(events: Iterable[Event]) -> Iterator[list[tuple[str, str]
         ]
 
 
-# Cached, because most transactions have the same keys.
+# Cache the keys, because most transactions have the same ones.
 @lru_cache(maxsize=1024)
 def _index_key(event_type: str, attribute_key: bytes) -> str:
     """Return the search key of an attribute; empty if it is not indexed."""
@@ -183,12 +185,13 @@ def _index_key(event_type: str, attribute_key: bytes) -> str:
 
 
 def parse_number(value: str) -> Decimal | None:
-    """Return the number if the whole value is one, else ``None``.
+    """Return the number if the whole value is a number, otherwise ``None``.
 
-    CometBFT 0.38: surrounding whitespace is ignored; ``8atom`` is not a number in a search.
+    As in CometBFT 0.38, surrounding whitespace is ignored, and ``8atom`` is not a number in a
+    search.
     """
     text = value.strip()
-    # Fast path: most values are not numbers and end in a letter.
+    # Look at the last character first: most values are not numbers, and end in a letter.
     if (
         text[-1:] not in _LAST_OF_A_NUMBER
         or len(text) > _MAX_NUMBER_LENGTH
@@ -209,7 +212,7 @@ class FilterKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PolledFilter:
-    """A filter as it is stored."""
+    """A stored filter that a client polls."""
 
     id: str
     kind: FilterKind
@@ -218,5 +221,5 @@ class PolledFilter:
     criteria: str = ""
     """Log filter as JSON."""
     owner: str = ""
-    """Key of the client whose limit includes the filter; any client with the ID may use the
-    filter."""
+    """Client that created the filter and whose limit counts it; any client that has the ID may
+    use it."""

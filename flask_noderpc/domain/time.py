@@ -17,7 +17,7 @@ MILLISECOND = 1_000_000
 # Go's zero time, which CometBFT prints for "no time": 0001-01-01T00:00:00Z.
 ZERO_TIME = -62135596800 * SECOND
 
-# Last time that datetime can format.
+# Last nanosecond that datetime can format.
 LAST_TIME = 253402300800 * SECOND - 1
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -40,7 +40,7 @@ class ValidatorSet:
 
     validators: tuple[Validator, ...] = ()
     proposer: bytes = b""
-    """Address of the proposer of round 0; the priorities do not determine it."""
+    """Address of the proposer of round 0, which can't be derived from the priorities."""
 
     @cached_property
     def total_power(self) -> int:
@@ -49,7 +49,7 @@ class ValidatorSet:
 
     @cached_property
     def by_address(self) -> dict[bytes, tuple[int, Validator]]:
-        """Position and validator of each address."""
+        """Index in the set and validator, by address."""
         return {v.address: (i, v) for i, v in enumerate(self.validators)}
 
     @property

@@ -1,1 +1,2 @@
-"""Events: the query language, the messages of a committed block, and the feed."""
+"""Events: the query language, the event messages of a committed block, and the feed of new
+blocks and transactions."""

@@ -1,4 +1,4 @@
-"""Feed threads that poll a source of new heights or mempool transactions."""
+"""Feed: a thread that polls for new heights or mempool transactions and delivers them."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from ..errors import BackendError, ResultNotFound
 
 log = logging.getLogger("flask_noderpc.events")
 
-# Seconds between two checks for subscribers, and delay after an error.
+# Seconds between two checks whether there are subscribers, and pause after an error.
 _POLL_S = 0.25
 # Maximum number of mempool transactions per read.
 _BATCH = 100
-# Maximum seconds that stop() waits for a thread, which may be blocked in the backend.
+# Maximum seconds for which stop() waits for the thread, which may be blocked in the backend.
 _STOP_TIMEOUT_S = 2.0
 
 
 class Source(Protocol):
-    """Growing sequence with an integer cursor: a height, or a mempool cursor."""
+    """A growing sequence of items with an integer cursor: a height, or a mempool cursor."""
 
     def now(self) -> int:
         """Return the cursor of the newest item."""
@@ -35,8 +35,8 @@ class Source(Protocol):
 class HeightSource:
     """Source of committed heights, delivered in order and without gaps.
 
-    After a reorg of a test chain, the replaced heights are delivered again. ``refute`` is
-    called with the reason if the results of the last delivered height turn out to be wrong or
+    After a reorg of a test chain, replaced heights are delivered again. ``refute`` is called
+    with a reason if the results of the last delivered height turn out to be wrong, or are
     missing.
     """
 
@@ -68,7 +68,7 @@ class HeightSource:
             return min(after, lowest)
         if latest <= after:
             return after
-        # A chain need not begin at height 1.
+        # The chain may begin above height 1.
         height = max(after + 1, self._reads.base_height())
         self._delivered = height
         try:
@@ -95,8 +95,8 @@ class MempoolSource:
         """Deliver the transactions that arrive before the timeout; return the new cursor."""
         if not self._mempool().wait_for_pending_after(after, timeout_s):
             return after
-        # Read this cursor first: if all transactions up to it have been removed, polling
-        # continues after it.
+        # Read the latest cursor before the transactions: if all up to it have been removed
+        # from the mempool, the next poll continues after it.
         latest = self._mempool().latest_pending()
         arrived = self._mempool().arrived_after(after, _BATCH)
         self._deliver([tx for _, tx in arrived])
@@ -104,9 +104,8 @@ class MempoolSource:
 
 
 class Feed:
-    """Polls a source in a thread, which :meth:`follow` starts and which ends when
-    ``is_followed``
-    returns False."""
+    """Polls a source in a thread that :meth:`follow` starts. The thread ends when
+    ``is_followed`` returns false."""
 
     def __init__(self, source: Source, is_followed: Callable[[], bool]) -> None:
         self._source = source
@@ -119,8 +118,8 @@ class Feed:
         self._thread: threading.Thread | None = None
 
     def follow(self) -> None:
-        """Start to deliver items that are newer than the newest one, unless already running or
-        stopped."""
+        """Start delivering items that are added from now on, unless the thread is running or
+        the feed was stopped."""
         with self._lock:
             is_running = self._token is not None and self._pid == os.getpid()
             if self._stopped or is_running:
@@ -146,13 +145,18 @@ class Feed:
             try:
                 after = self._source.poll(after, _POLL_S)
             except Exception as error:
-                # Any backend error only delays subscribers; no event is lost.
+                # Retry after any error: events are only delayed, and not lost.
                 unexpected = None if isinstance(error, BackendError) else error
-                log.error("event feed retries from %s: %s", after, error, exc_info=unexpected)
+                log.error(
+                    "the event feed failed, and retries from cursor %s: %s",
+                    after,
+                    error,
+                    exc_info=unexpected,
+                )
                 threading.Event().wait(_POLL_S)
 
     def _is_active(self, token: object) -> bool:
-        # Decide under the lock, so that a later subscription starts a new thread.
+        # Decide under the lock, so that a subscription that comes later starts a new thread.
         with self._lock:
             if self._token is token and not self._is_followed():
                 self._token = None

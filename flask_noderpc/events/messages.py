@@ -1,8 +1,8 @@
-"""Event messages of a committed block in a fixed order, derived from the stored block.
+"""Event messages of a committed block, derived from the stored block in a fixed order.
 
-CometBFT 0.38 publishes the block's messages in this order, after the messages of the block's
-round and before the step to the next height. The messages of the round are derived from the
-commit: its precommits are the Vote messages.
+The order is CometBFT 0.38's: messages of the consensus round, messages of the block, step to
+the next height. The messages of the round are derived from the commit, whose precommits become
+the Vote messages.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ..protocol.comet.key_types import address
 from ..protocol.comet.keys import commit_vote
 from .query import Query
 
-# CometBFT: names of consensus steps.
+# CometBFT's names of consensus steps.
 _NEW_HEIGHT, _NEW_ROUND, _PROPOSE, _PREVOTE, _PRECOMMIT, _COMMIT = (
     "RoundStepNewHeight",
     "RoundStepNewRound",
@@ -54,7 +54,7 @@ _DERIVED_EVENTS = frozenset(
     }
 )
 NODE_EVENTS = frozenset({"Relock", "TimeoutPropose", "TimeoutWait", "Unlock"})
-"""Categories of a node's consensus events that can't be derived from a block."""
+"""Categories of consensus events that can't be derived from a stored block."""
 
 Keys = dict[str, list[str]]
 
@@ -74,7 +74,8 @@ def check_events_available(backend: ChainBackend, query: Query) -> None:
     """Raise :exc:`~flask_noderpc.errors.NotSupported` for a query that matches only events that
     can't be derived from blocks.
 
-    This applies if the backend's blocks come from other nodes.
+    Only backends whose blocks come from other nodes, with rounds that may have failed, raise
+    it.
     """
     conditions = [each for each in query.conditions if each.key == "tm.event"]
     if not conditions or backend.has_all_rounds():
@@ -86,16 +87,16 @@ def check_events_available(backend: ChainBackend, query: Query) -> None:
     }
     if wanted and wanted <= NODE_EVENTS:
         raise NotSupported(
-            f"no events of {', '.join(sorted(wanted))} here: a companion reads blocks,"
-            " which contain no timeouts and no failed rounds; subscribe at one of the nodes"
-            " that it follows (NODERPC_UPSTREAM)"
+            f"events of {', '.join(sorted(wanted))} are not available here: a companion reads"
+            " blocks, which contain no timeouts and no failed rounds; subscribe at one of the"
+            " nodes that it follows (NODERPC_UPSTREAM)"
         )
 
 
 def messages_at(reads: ChainReads, height: int) -> Iterator[Message]:
     """Return the event messages of the block at a height.
 
-    The chain is read immediately; the messages are created lazily.
+    The chain is read at once; the messages are created during iteration.
     """
     drafts = chain(
         tuple(_round_messages(reads, height)),
@@ -147,7 +148,7 @@ def _vote_messages(commit: Commit) -> Iterator[_Draft]:
 
 
 def _next_height_messages(height: int) -> Iterator[_Draft]:
-    # CometBFT: consensus/state.go, updateToState, after the block's own events.
+    # CometBFT sends this step after the block's own events: consensus/state.go, updateToState.
     yield "NewRoundStep", event_data.RoundState(height + 1, 0, _NEW_HEIGHT), {}
 
 
@@ -199,7 +200,7 @@ def tx_keys(height: int, tx: bytes, events: Sequence[Event]) -> Keys:
 
 
 def keys_of(events: Iterable[Event]) -> Keys:
-    """Return the values of each ``type.key`` in the order of their emission."""
+    """Return the values of each ``type.key`` in the order in which the events have them."""
     keys: Keys = {}
     for event in events:
         if event.type:

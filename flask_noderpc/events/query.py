@@ -21,7 +21,7 @@ from ..errors import QuerySyntaxError, ValueNotAllowed
 from ..event_aliases import comparable, has_aliases
 
 Events = Mapping[str, Sequence[str]]
-"""Keys of a message, each with its values in the order of their emission."""
+"""Keys of an event message, each with its values in the order of the events."""
 
 
 class Kind(Enum):
@@ -53,7 +53,7 @@ _COMPARE: dict[Kind, Callable[[Any, Any], bool]] = {
     Kind.GT: gt,
     Kind.GEQ: ge,
 }
-# CometBFT: the order of the operators in its error texts.
+# Order of the operators in CometBFT's error texts.
 _OPERATOR_ORDER = (
     Kind.LEQ,
     Kind.GEQ,
@@ -70,9 +70,10 @@ _OPERANDS = {
     **dict.fromkeys((Kind.LT, Kind.LEQ, Kind.GT, Kind.GEQ), _ORDERED),
 }
 
-# Go: unicode.IsSpace; Python's class contains four additional ASCII control characters.
+# Blanks by Go's unicode.IsSpace: Python's \s without four ASCII control characters.
 _BLANKS = re.compile(r"[^\S\x1c-\x1f]*")
-# One alternative per kind of token; TIME and DATE are labels only if a blank follows.
+# One alternative per kind of token. TIME and DATE only begin an operand if a blank follows;
+# otherwise they are keys.
 _TOKEN = re.compile(
     _BLANKS.pattern
     + r"""(?:
@@ -85,7 +86,7 @@ _TOKEN = re.compile(
     )""",
     re.VERBOSE,
 )
-# Number of characters before a token's text: a quote, or a label and its blank.
+# Number of characters of a token before its text: a quote, or TIME or DATE with a blank.
 _BEFORE = {"number": 0, "string": 1, "operator": 0, "time": 5, "date": 5, "tag": 0}
 _LEADING_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
@@ -99,7 +100,7 @@ class _Token(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """Comparison: a key, an operator, and its operand."""
+    """A condition of a query: a key, an operator, and its operand."""
 
     key: str
     operator: Kind
@@ -122,14 +123,15 @@ class Condition:
             Kind.TIME: f" TIME {self.text}",
             Kind.DATE: f" DATE {self.text}",
         }.get(self.kind, f" {self.text}")
-        # These two keys would be parsed as labels of an operand if a blank followed.
+        # Write no blank after these two keys, which would otherwise be parsed as the beginning
+        # of an operand.
         gap = "" if self.key in ("TIME", "DATE") else " "
         return f"{self.key}{gap}{_SYMBOLS[self.operator]}{operand}"
 
     @property
     def is_equality(self) -> bool:
-        """True for a comparison with a string for equality, by which subscriptions are
-        indexed."""
+        """True if the value must equal a string; subscriptions are indexed by such
+        conditions."""
         return self.operator is Kind.EQ and self.kind is Kind.STRING
 
     def holds(self, value: str) -> bool:
@@ -140,7 +142,7 @@ class Condition:
         """Return True if any value of the key satisfies the condition."""
         if any(map(self._holds, events.get(self.key, ()))):
             return True
-        # CometBFT 0.38: a key that is the type of an event has an empty value.
+        # As in CometBFT 0.38, a key that is only the type of an event has an empty value.
         return self._holds("") and any(key.rpartition(".")[0] == self.key for key in events)
 
 
@@ -158,7 +160,7 @@ class Query:
         return bool(events) and all(c.matches(events) for c in self.conditions)
 
 
-# CometBFT: maxQueryLength.
+# CometBFT's maxQueryLength.
 MAX_QUERY_BYTES = 512
 
 
@@ -166,7 +168,7 @@ def check_length(text: str) -> None:
     """Raise :exc:`~flask_noderpc.errors.ValueNotAllowed` for a query that is too long."""
     if len(text.encode("utf-8", "replace")) > MAX_QUERY_BYTES:
         raise ValueNotAllowed(
-            "maximum query length exceeded", f"at most {MAX_QUERY_BYTES} bytes are read"
+            "maximum query length exceeded", f"expected at most {MAX_QUERY_BYTES} bytes"
         )
 
 
@@ -207,7 +209,7 @@ def _scan(text: str) -> Iterator[_Token]:
         at = match.end()
     rest = _BLANKS.sub("", text[at:], count=1)
     start = len(text) - len(rest)
-    # CometBFT: an unterminated string is reported as an unexpected end of the text.
+    # As in CometBFT, report an unterminated string as an unexpected end of the text.
     if rest and rest[0] != "'":
         end = _bytes_before(text, start + 1)
         reason = f"invalid input {rest[0]} at offset {end}"
@@ -216,7 +218,7 @@ def _scan(text: str) -> Iterator[_Token]:
 
 
 def _bytes_before(text: str, at: int) -> int:
-    # CometBFT: offsets count bytes.
+    # Offsets in CometBFT's errors count bytes.
     return len(text[:at].encode("utf-8", "replace"))
 
 
@@ -263,7 +265,8 @@ _PARSERS: dict[Kind, Callable[[str], Any]] = {
 
 
 def _predicate(operator: Kind, kind: Kind | None, text: str) -> Callable[[str], bool]:
-    """Return the predicate of an operator, which is false for values of another kind."""
+    """Return a function that compares a value with the operand; it returns false for a value
+    of another kind."""
     if kind is None:
         return lambda value: True
     if operator is Kind.CONTAINS:

@@ -1,8 +1,8 @@
-"""Translation of event queries to index searches by CometBFT 0.38's rules.
+"""Translate event queries to index searches by CometBFT 0.38's rules.
 
-The rules differ from the rules of subscriptions: only indexed attributes match, and
-``tm.event`` is not indexed; a range compares only values that are complete numbers, not leading
-numbers; all conditions on attributes must hold within one event.
+The rules differ from those for subscriptions: only indexed attributes match, and ``tm.event``
+is not indexed; a range only compares values that are numbers as a whole, not those that begin
+with one; and one event must satisfy all conditions on attributes.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _RANGES = {Kind.LT: "<", Kind.LEQ: "<=", Kind.GT: ">", Kind.GEQ: ">="}
 
 
 class _NothingMatches(Exception):
-    """Internal signal that no transaction and no block can satisfy the query."""
+    """Raised internally if no transaction or block can satisfy the query."""
 
 
 def hash_in(query: Query) -> bytes | None:
-    """Return the first ``tx.hash`` of a query, or ``None``; raise ``ValueNotAllowed`` if it is
-    not a hash."""
+    """Return the hash in the first condition on ``tx.hash``, or ``None``; raise
+    ``ValueNotAllowed`` if it is not a hash."""
     for condition in query.conditions:
         if condition.key == TX_HASH:
             return _hash(condition)
@@ -39,11 +39,11 @@ def hash_in(query: Query) -> bytes | None:
 
 def _hash(condition: Condition) -> bytes:
     if condition.operator is not Kind.EQ:
-        raise ValueNotAllowed("tx.hash is searched for with = and the whole hash")
+        raise ValueNotAllowed("tx.hash: expected the operator = and a whole hash")
     digits = condition.text
     for digit in digits:
         if digit not in "0123456789abcdefABCDEF":
-            # CometBFT: Go's error texts of encoding/hex.
+            # CometBFT returns Go's error texts of encoding/hex.
             raise _bad_hash(f"invalid byte: U+{ord(digit):04X} '{digit}'")
     if len(digits) % 2:
         raise _bad_hash("odd length hex string")
@@ -71,8 +71,8 @@ def _search(query: Query, height_key: str) -> Search | None:
     others = [c for c in query.conditions if c.key != height_key]
     try:
         low, high = _heights(on_height)
-        # CometBFT 0.38: if the height is the only condition, it is compared with the text in
-        # the index.
+        # As in CometBFT 0.38, a height that is the only condition is compared as text with the
+        # index, so that leading zeros don't match.
         if height_key == TX_HEIGHT and not others and low == high:
             _require_canonical(on_height[0])
         return Search((*_terms(others), *_ranges(others)), low, high, str(query))
@@ -83,7 +83,7 @@ def _search(query: Query, height_key: str) -> Search | None:
 def _terms(conditions: Iterable[Condition]) -> Iterable[Term]:
     for condition in conditions:
         if condition.operator is Kind.EQ:
-            # CometBFT: = compares strings, so =5 does not match 5.0.
+            # As in CometBFT, = compares strings, so =5 does not match 5.0.
             yield Term(condition.key, equals=comparable(condition.key, condition.text))
         elif condition.operator is Kind.CONTAINS:
             yield Term(condition.key, contains=condition.text)
@@ -92,7 +92,7 @@ def _terms(conditions: Iterable[Condition]) -> Iterable[Term]:
 
 
 def _ranges(conditions: Iterable[Condition]) -> Iterable[Term]:
-    """Yield one term per key: both bounds of a range apply to the same value."""
+    """Yield one term per key with all its bounds, as these apply to the same value."""
     bounds: dict[str, list[Bound]] = defaultdict(list)
     for condition in conditions:
         if condition.operator in _RANGES:
@@ -103,7 +103,7 @@ def _ranges(conditions: Iterable[Condition]) -> Iterable[Term]:
 
 def _bound(condition: Condition) -> Bound:
     if condition.kind is not Kind.NUMBER:
-        # CometBFT: times are not indexed as times, so no range of times matches.
+        # As in CometBFT, no range of times matches, because times are not indexed as times.
         raise _NothingMatches
     return Bound(_RANGES[condition.operator], Decimal(condition.text))
 
@@ -112,10 +112,10 @@ def _heights(conditions: list[Condition]) -> tuple[int, int]:
     """Return the lowest and the highest height that the conditions allow."""
     ranges = [c for c in conditions if c.operator is not Kind.EQ]
     if not ranges and conditions:
-        # CometBFT 0.37: if all conditions are equalities, the first one is used.
+        # As in CometBFT 0.37, the first condition counts if all are equalities.
         return _one_height(conditions[0])
     low, high = 0, HIGHEST
-    # CometBFT 0.37: an equality is ignored if another kind of height condition is present.
+    # As in CometBFT 0.37, equalities are ignored if there is another condition on the height.
     for condition in ranges:
         first, last = _height_range(condition)
         low, high = max(low, first), min(high, last)
@@ -125,7 +125,7 @@ def _heights(conditions: list[Condition]) -> tuple[int, int]:
 
 
 def _one_height(condition: Condition) -> tuple[int, int]:
-    # CometBFT 0.38: a height in quotes matches blocks, but no transactions.
+    # As in CometBFT 0.38, a height in quotes matches blocks, but no transactions.
     quoted = condition.kind is Kind.STRING and condition.key == TX_HEIGHT
     if quoted or not _HEIGHT.fullmatch(condition.text) or int(condition.text) > HIGHEST:
         raise _NothingMatches
@@ -149,8 +149,8 @@ def _height_range(condition: Condition) -> tuple[int, int]:
             ">=": (math.ceil(number), HIGHEST),
         }[bound.operator]
     if condition.key == BLOCK_HEIGHT:
-        # CometBFT: EXISTS and CONTAINS match no block.
+        # As in CometBFT, EXISTS and CONTAINS match no block.
         raise _NothingMatches
     if condition.operator is Kind.EXISTS:
         return 0, HIGHEST
-    raise ValueNotAllowed("tx.height takes =, <, <=, >, >= and EXISTS")
+    raise ValueNotAllowed("tx.height: expected an operator =, <, <=, >, >= or EXISTS")

@@ -1,1 +1,1 @@
-"""Processes that run jobs for this process."""
+"""Executors: child processes that run jobs for this process."""

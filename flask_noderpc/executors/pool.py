@@ -1,5 +1,4 @@
-"""Pool of processes that run jobs: a job that takes too long is ended by killing its
-process."""
+"""Pool of processes that run jobs; a process whose job takes too long is killed."""
 
 from __future__ import annotations
 
@@ -16,25 +15,26 @@ from .process import Executor, Job
 
 T = TypeVar("T")
 
-# Share of a job's time that it may wait in the queue, so that a job that starts has time left;
+# Share of its time that a job may spend in the queue, so that it has time left when it starts:
 # replacing a killed process takes a while.
 _WAIT_SHARE = 0.8
 
 
 def module_command(module: str, *args: str) -> tuple[str, ...]:
     """Return the command that runs a module as an executor, without the socket's descriptor."""
-    # The child process must import the same modules as this one.
+    # Pass Python's safe-path mode on, so that the child imports the same modules.
     path = ("-P",) if sys.flags.safe_path else ()
     return (sys.executable, *path, "-m", module, *args)
 
 
 class Executors:
-    """Up to ``count`` processes, started in the background when jobs are queued.
+    """Pool of up to ``count`` processes, which are started in the background when jobs are
+    queued.
 
-    ``command`` starts one; the descriptor of a socket is appended to it. A job runs in the
-    first process that becomes free, so it need not wait until another one has started. The
-    queue has at most ``queue_size`` jobs, shared fairly among clients, who are served in turn.
-    Works with threads and gevent.
+    ``command`` starts a process; the file descriptor of a socket is appended as the last
+    argument. A job runs in the first process that becomes free, even if another one is being
+    started for it. The queue has at most ``queue_size`` jobs, shared fairly among clients,
+    which are served in turn. Works with threads and gevent.
     """
 
     def __init__(self, command: Sequence[str], count: int, queue_size: int) -> None:
@@ -58,12 +58,12 @@ class Executors:
             return self._pool.has_started()
 
     def run(self, job: Job[T], seconds: float, client: str = "") -> T:
-        """Return the job's result; raise the job's exception.
+        """Run a job and return its result, or raise its exception.
 
-        Raise :exc:`~flask_noderpc.errors.ExecutorsBusy` if the queue is full or the wait too
-        long, :exc:`~flask_noderpc.errors.ExecutionTimedOut` after ``seconds``, including the
-        wait for a process, and :exc:`~flask_noderpc.errors.ExecutorDied`. The time that the
-        first process takes to start does not count.
+        Raise :exc:`~flask_noderpc.errors.ExecutorsBusy` if the queue is full or the job waits
+        too long, :exc:`~flask_noderpc.errors.ExecutionTimedOut` after ``seconds``, and
+        :exc:`~flask_noderpc.errors.ExecutorDied`. The seconds include the time in the queue,
+        but not the start of the first process.
         """
         ticket = self._enter(client)
         try:
@@ -87,7 +87,7 @@ class Executors:
         return ticket.executor
 
     def _use_own_pool(self) -> None:
-        """Replace the pool after a fork: its processes belong to the parent."""
+        """Replace the pool after a fork, because its processes are the parent's."""
         if self._process != os.getpid():
             self._process, self._pool = os.getpid(), WorkerPool(self._count)
 
@@ -96,8 +96,8 @@ class Executors:
             self._use_own_pool()
             pool = self._pool
             ticket = Ticket(pool, client)
-            # Jobs that a starting or missing process will take do not count for the queue's
-            # limit.
+            # Allow more jobs for idle and starting processes, and those still to be started,
+            # as they will take them at once.
             started = len(pool.idle) + pool.starting + pool.missing
             pool.queue.limit = self._queue_size + started
             try:
@@ -115,7 +115,8 @@ class Executors:
             self._start_one(pool)
 
     def _start_one(self, pool: WorkerPool) -> None:
-        # The caller holds the lock; the new thread acquires it after the start.
+        # The caller holds the lock, which the new thread acquires after the process has
+        # started.
         threading.Thread(target=self._have_started, args=(pool,), daemon=True).start()
         pool.missing -= 1
         pool.starting += 1
@@ -155,7 +156,7 @@ class Executors:
             self._serve_next(pool)
 
     def close(self) -> None:
-        """End the idle processes now, and the working ones when their jobs are done."""
+        """End idle processes now, and working ones when their jobs are done."""
         with self._lock:
             if self._process != os.getpid():
                 return
@@ -176,12 +177,12 @@ class Ticket:
         self._entered = time.monotonic()
 
     def counts_from(self) -> float:
-        """Return the time from which the job's seconds count, at the earliest when the first
-        process is ready."""
+        """Return the time from which the job's seconds count: its arrival, or when the first
+        process became ready."""
         return max(self._entered, self.pool.started_at)
 
     def seconds_left(self, seconds: float) -> float:
-        """Return how many of these seconds are left to wait; all while the first process
+        """Return how many of ``seconds`` are left to wait; all of them while the first process
         starts."""
         if not self.pool.has_started():
             return seconds
@@ -189,10 +190,10 @@ class Ticket:
 
 
 class WorkerPool:
-    """Executors of one server process, with its running and queued jobs."""
+    """Executor processes of one server process, with the running and queued jobs."""
 
     def __init__(self, count: int) -> None:
-        # Last in, first out: the executor that worked last has the warmest caches.
+        # Use it as a stack: the executor that worked last has the warmest caches.
         self.idle: list[Executor] = []
         self.queue = FairLimit[Ticket](0, evicts_newest=True)
         self.working: list[Ticket] = []
@@ -211,20 +212,20 @@ class WorkerPool:
         self.idle.append(executor)
 
     def fail(self) -> None:
-        """Fail the queued jobs, because no process can start, unless other processes run or
+        """Fail the queued jobs after a process could not start, unless other processes run or
         start."""
         if not self.has_started() and not self.starting:
             self.fail_all()
 
     def fail_all(self) -> None:
-        """Wake the queued jobs without an executor, which makes them fail."""
+        """Make all queued jobs fail, by waking them without an executor."""
         for ticket in tuple(self.queue):
             ticket.assigned.set()
             self.queue.release(ticket)
 
     def assign_idle(self) -> None:
-        """Assign idle executors to the clients that have waited longest since their last
-        job."""
+        """Assign idle executors to queued jobs, first to the client whose last job is longest
+        ago."""
         while self.queue and (executor := self._free()):
             ticket = min(self.queue, key=self._last_served)
             self.queue.release(ticket)

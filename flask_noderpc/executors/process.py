@@ -1,6 +1,7 @@
-"""An executor process: the parent's handle, and the loop that runs jobs in the child.
+"""Executor process: the parent's handle of it, and the loop that runs jobs in the child.
 
-A job is a picklable callable; it is called with the object that the process was started with.
+A job is a picklable callable. It is called with an object that the child passed to
+:func:`serve`.
 """
 
 from __future__ import annotations
@@ -31,21 +32,23 @@ Job = Callable[[Any], T]
 _SIZE = struct.Struct(">Q")
 _CHUNK = 1 << 16
 
-# Start timeout, long enough for an interpreter on a busy machine: killing a process that is
-# nearly ready and starting another could go on for ever.
+# Start timeout in seconds, long enough for a busy machine: otherwise processes might be killed
+# and started again and again before any is ready.
 _START_S = 120.0
 
 
 class Executor:
-    """A started process, and the socket to it."""
+    """Handle of an executor process, with the socket to it."""
 
     def __init__(self, command: Sequence[str]) -> None:
         """Start the process; raise :exc:`~flask_noderpc.errors.ExecutorDied`."""
         try:
             self._process, self._socket = _begun(command)
         except OSError as error:
-            # The machine has no memory or file descriptors left.
-            log.warning("no executor can start: %s", error)
+            # The machine has no memory or no file descriptors left.
+            log.warning(
+                "an executor process can't be started; check memory and ulimit: %s", error
+            )
             raise ExecutorDied from None
         self.alive = True
         try:
@@ -55,7 +58,7 @@ class Executor:
             raise ExecutorDied from None
 
     def run(self, job: Job[T], deadline: float) -> T:
-        """Return the job's result."""
+        """Run a job and return its result, or raise its exception."""
         try:
             _wait_until(self._socket, deadline)
             _send(self._socket, job)
@@ -64,7 +67,8 @@ class Executor:
             self.end()
             raise ExecutionTimedOut from None
         except BaseException as error:
-            # The caller may be killed too: its result must not be read by the next job.
+            # End the process after any error, even if the calling greenlet was killed: the
+            # next job must not read this job's result.
             self.end()
             if isinstance(error, OSError | EOFError):
                 raise ExecutorDied from None
@@ -111,11 +115,10 @@ def _send(to: socket.socket, value: Any) -> None:
 
 
 def _receive(sender: socket.socket, deadline: float | None = None) -> Any:
-    """Return the next value; raise :exc:`EOFError` at the end of the stream, or
-    :exc:`TimeoutError`.
+    """Receive a value; raise :exc:`EOFError` at the end of the stream, or :exc:`TimeoutError`.
 
-    No data follows the value, because each side sends its next value only after the other's
-    response.
+    The data received ends with the value, because each side only sends its next value after
+    the other's response.
     """
     parts = [_received(sender, deadline)]
     while len(parts[0]) < _SIZE.size:
@@ -141,22 +144,23 @@ def _wait_until(peer: socket.socket, deadline: float) -> None:
     peer.settimeout(max(0.001, deadline - time.monotonic()))
 
 
-# Stack size for a thousand nested EVM calls, each with a dozen Python frames.
+# Stack size in bytes for a thousand nested EVM calls, each with a dozen Python frames.
 _STACK_BYTES = 512 << 20
 
 
 def serve(given: object, descriptor: int) -> None:
-    """Run the jobs that arrive on a socket, passing ``given`` to each; end the process when the
-    other side closes the socket."""
-    # Ctrl-C in a terminal is for the parent, which ends this process itself.
+    """Run the jobs that arrive on a socket, passing ``given`` to each; exit when the parent
+    closes the socket."""
+    # Ignore Ctrl-C, which a terminal sends to all processes: the parent ends this one.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _collect_seldom()
     with socket.socket(fileno=descriptor) as parent:
-        # Blocking mode: with gevent the parent creates sockets in non-blocking mode.
+        # Set blocking mode, because with gevent the parent creates non-blocking sockets.
         parent.setblocking(True)
         threading.stack_size(_STACK_BYTES)
         threading.Thread(target=_work, args=(given, parent), daemon=True).start()
-        # Exit even in the middle of a job: no process waits for the result any more.
+        # Wait until the parent closes the socket, and exit even in the middle of a job, whose
+        # result would have no receiver.
         end = select.poll()
         end.register(parent, 0)
         end.poll()
@@ -166,10 +170,11 @@ def serve(given: object, descriptor: int) -> None:
 def _collect_seldom() -> None:
     """Exclude loaded objects from garbage collection, and collect other objects less often.
 
-    py-evm's states are reference cycles. CPython delays a full collection until the pending
-    objects are a quarter of those that survived the last one: 80,000 objects, all from modules.
-    The call frames of a transaction stay alive until it ends, and scanning them again and again
-    would take a third of the time of a block with many calls.
+    Call frames of a transaction stay alive until the transaction ends, and scanning them again
+    and again would take a third of the time of a block with many calls. Freezing the 80,000
+    objects of loaded modules makes full collections, which free py-evm's cyclic states,
+    frequent enough: CPython delays them until new objects are a quarter of those that
+    survived.
     """
     gc.collect()
     gc.freeze()
@@ -179,15 +184,15 @@ def _collect_seldom() -> None:
 
 def _work(given: object, parent: socket.socket) -> None:
     try:
-        # Notify the parent that jobs can be sent.
+        # Tell the parent that this process is ready for jobs.
         _send(parent, None)
         while True:
             _answer(parent, _outcome(given, _receive(parent)))
     except (EOFError, OSError):
         os._exit(0)
     except BaseException:
-        # The job can't be unpickled. Exit, because without this thread the process could not
-        # run any job.
+        # The job can't be unpickled: exit, because the process can't run jobs without this
+        # thread.
         traceback.print_exc()
         os._exit(1)
 
@@ -196,7 +201,7 @@ def _outcome(given: object, job: Job[object]) -> tuple[bool, object]:
     try:
         return True, job(given)
     except BaseException as error:
-        # A panic in Rust code (PyO3) raises a BaseException that is not an Exception.
+        # Catch BaseException, which a panic in Rust code (PyO3) raises.
         return False, _sendable(error)
 
 
@@ -206,15 +211,14 @@ def _answer(parent: socket.socket, outcome: tuple[bool, object]) -> None:
     except OSError:
         raise
     except Exception as error:
-        _send(parent, (False, RuntimeError(f"the answer can't be sent: {error!r}")))
+        _send(parent, (False, RuntimeError(f"the job's result can't be pickled: {error!r}")))
 
 
 def _sendable(error: BaseException) -> Exception:
-    """Return the error, or a RuntimeError with its text if the parent could not unpickle it
-    (and would treat this process as broken), or if it is not an Exception and would end the
-    parent's thread."""
+    """Return the error, or a RuntimeError with its text if the error can't be pickled, or is
+    not an Exception and would end the parent's thread."""
     try:
         pickle.loads(pickle.dumps(error))
     except Exception:
-        return RuntimeError(f"the error can't be sent: {error!r}")
+        return RuntimeError(f"the job's error can't be pickled: {error!r}")
     return error if isinstance(error, Exception) else RuntimeError(repr(error))

@@ -1,4 +1,4 @@
-"""Store in PostgreSQL, shared by many hosts; needs the extra ``postgres``."""
+"""PostgreSQL store, which many hosts can share; needs the extra ``postgres``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["PostgresBackend"]
 
 
 def __getattr__(name: str) -> Any:
-    # The module is loaded on first access, as psycopg is an extra.
+    # Load the module on first access, because psycopg may not be installed.
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(".backend", __name__), name)

@@ -1,4 +1,5 @@
-"""``PostgresBackend``: a store and backend in a PostgreSQL database, shared by many hosts."""
+"""``PostgresBackend``: a backend whose chain is in a PostgreSQL database that many hosts
+share."""
 
 from __future__ import annotations
 
@@ -26,9 +27,9 @@ from .settings import DatabaseURL
 
 log = logging.getLogger("flask_noderpc.postgres")
 
-# Pause after an attempt that other transactions blocked.
+# Seconds until partitions are dropped again after an attempt that other transactions blocked.
 _DROP_AGAIN_S = 60.0
-# The statements of a verification read whole tables.
+# Seconds for a statement of a verification, which may read whole tables.
 _MAX_VERIFY_S = 86_400.0
 
 
@@ -36,11 +37,11 @@ class PostgresBackend(ChainStore):
     """A chain in one PostgreSQL database: blocks, results, state, index and mempool.
 
     ``url`` is a ``postgresql://`` URL with libpq's options, and ``read_url`` is the URL of one
-    or several replicas: blocks up to a replica's head are read there, everything else from the
-    primary. Connections are opened, and missing tables made, at the first use in each process.
-    ``application``, ``limits`` and ``poll_s`` are as for
-    :class:`~flask_noderpc.SQLiteBackend`; ``poll_s`` is also the time for which a process may
-    miss a change by another one. Any error of the database is a
+    or several replicas: blocks that a replica has are read there, everything else is read from
+    the primary. Each process connects at its first use, and creates missing tables.
+    ``application``, ``limits`` and ``poll_s`` are those of
+    :class:`~flask_noderpc.SQLiteBackend`; a process may also take ``poll_s`` to notice a
+    change by another one. Every error of the database is raised as a
     :exc:`~flask_noderpc.errors.StoreError`.
     """
 
@@ -76,7 +77,7 @@ class PostgresBackend(ChainStore):
         if not found.expires:
             return found
         with self._open().readers.snapshot() as at:
-            # Leases use the database's clock, and the caller uses this host's clock.
+            # Convert the expiry, which is by the database's clock, to this host's clock.
             ahead = POSTGRES.now(at) - time.time_ns()
         return LeaseState(found.owner, found.expires - ahead, found.last_error)
 
@@ -90,7 +91,8 @@ class PostgresBackend(ChainStore):
         return removed
 
     def _drop_partitions(self) -> None:
-        """Drop partitions without a block, unless other transactions block this for long."""
+        """Drop partitions that have no blocks; if other transactions block this, try again
+        later."""
         files = self._open()
         if time.monotonic() < self._drops_after or files.readers.one(UNUSED) is None:
             return
@@ -98,14 +100,19 @@ class PostgresBackend(ChainStore):
         try:
             with self._database.connect() as raw:
                 at = Connection(raw)
-                # Behind PgBouncer, settings and locks only last for a transaction.
+                # Drop in one transaction behind PgBouncer, where settings and locks only last
+                # for a transaction, and before version 14, which lacks DETACH CONCURRENTLY.
                 at_once = self._database.url.is_pooled or raw.info.server_version < 140_000
                 for low in files.writer.run(partitions.begin_to_drop):
                     if not partitions.drop(at, low, at_once=at_once):
                         return
                     files.writer.run(partial(partitions.forget, low=low))
         except psycopg.Error as error:
-            log.info("%s: partitions are dropped later: %s", self._database.display_name, error)
+            log.info(
+                "%s: pruned partitions are dropped later: %s",
+                self._database.display_name,
+                error,
+            )
         else:
             self._drops_after = 0.0
 
@@ -125,9 +132,9 @@ class PostgresBackend(ChainStore):
         if not has_standbys or (names and level not in ("off", "local")):
             return ""
         return (
-            f"{self._database.display_name} has standbys, and none is synchronous: a fail-over"
-            " may lose the last blocks; set synchronous_standby_names (and leave"
-            " synchronous_commit on) on the primary so that none is lost"
+            f"{self._database.display_name} has standbys, but no synchronous one, so a failover"
+            " may lose the last blocks; to prevent that, set synchronous_standby_names on the"
+            " primary, and leave synchronous_commit on"
         )
 
     def backup(
@@ -135,11 +142,9 @@ class PostgresBackend(ChainStore):
         target: str | os.PathLike[str],
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
-        raise NotSupported(
-            "a store in PostgreSQL is not copied to a file", "pg_dump copies the database"
-        )
+        raise NotSupported("a store in PostgreSQL can't be copied to a file", "use pg_dump")
 
     def compact(self, progress: Callable[[int, int], None] | None = None) -> tuple[int, int]:
         raise NotSupported(
-            "a store in PostgreSQL gives space back by itself", "VACUUM FULL does at once"
+            "a store in PostgreSQL frees space by itself", "VACUUM FULL frees it at once"
         )

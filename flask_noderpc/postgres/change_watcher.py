@@ -1,7 +1,8 @@
-"""Wait for changes that other processes make in the database.
+"""Wait for changes of the database by other processes.
 
-A notification wakes the waiting threads at once. It can be lost with its connection, and
-PgBouncer and standbys deliver none, so the store is also polled.
+A notification wakes the waiting threads at once. The store is also polled, because a
+notification can be lost with its connection, and PgBouncer and standbys deliver no
+notifications.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _STATE = (
     " (SELECT txs FROM mempool_totals), (SELECT count(*) FROM pending_evidence)"
 )
 
-# Interval at which a listener that can't connect retries, and checks whether it should end.
+# Seconds between attempts of a listener to connect, and between checks whether it should end.
 _AGAIN_S = 1.0
 
 
@@ -62,12 +63,12 @@ class ChangeWatcher(handles.ChangeWatcher):
 
     def _hear_until_lost(self) -> None:
         with self._database.connect() as at:
-            # A standby refuses to listen, but it may be promoted to the primary of other hosts.
+            # LISTEN fails on a standby: wait, as the standby may be promoted.
             while at.execute("SELECT pg_is_in_recovery()").fetchone() == (True,):
                 if self._ended.wait(_AGAIN_S):
                     return
             at.execute(f"LISTEN {CHANNEL}")
-            # Notifications before LISTEN are lost, so wake all threads once.
+            # Wake all threads once, because notifications before LISTEN are lost.
             self.notify()
             while not self._ended.is_set():
                 for _ in at.notifies(timeout=_AGAIN_S, stop_after=1):

@@ -1,4 +1,4 @@
-"""psycopg connections that accept the statements of SQL stores."""
+"""psycopg connections that run the statements of SQL stores."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ from .engine import POSTGRES
 
 RawConnection = psycopg.Connection[tuple[Any, ...]]
 
-# Literals and quoted names stay unchanged, except that percent signs are escaped.
+# Tokens to translate to psycopg's placeholders. Literals and quoted names stay unchanged,
+# except that percent signs are escaped.
 _TOKENS = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|::|\?|:([a-z_]+)|%")
 
-# Number of rows from which COPY, or one statement over arrays, is faster than a statement for
-# each row.
+# From this many rows on, COPY or one statement over arrays is faster than one statement per
+# row.
 _MIN_TOGETHER = 8
 _INSERT = re.compile(r"INSERT INTO (\w+) \(([\w, ]+)\) VALUES \([?, ]+\)")
 _INSERT_NEW = re.compile(
@@ -35,14 +36,15 @@ _ADD = re.compile(r"UPDATE (\w+) SET (\w+) = \2 ([+-]) \? WHERE id = \?")
 ADAPTERS = AdaptersMap(psycopg.adapters)
 # Send every integer as a bigint, so that a statement has one plan for all values.
 ADAPTERS.register_dumper(int, Int8BinaryDumper)
-# By default lists are sent as text, with a type that depends on their largest number.
+# Send lists in binary: by default they are text, with a type that depends on the largest
+# number.
 ADAPTERS.register_dumper(list, ListBinaryDumper)
 
 
 @lru_cache(maxsize=1024)
 def translate_placeholders(sql: str) -> str:
-    """Return a statement with psycopg's placeholders: ``%s`` for ``?``, ``%(name)s`` for
-    ``:name``."""
+    """Return a statement with psycopg's placeholders: ``%s`` instead of ``?``, and
+    ``%(name)s`` instead of ``:name``."""
 
     def replace(found: re.Match[str]) -> str:
         token = found[0]
@@ -56,7 +58,7 @@ def translate_placeholders(sql: str) -> str:
 
 
 class Connection:
-    """A connection that one thread uses at a time."""
+    """A connection for one thread at a time."""
 
     engine: Engine = POSTGRES
 
@@ -73,28 +75,29 @@ class Connection:
 
     def execute(self, sql: str, parameters: Any = (), /) -> Rows:
         """Execute one statement."""
-        # Binary results, as bytes would be twice as long as text.
+        # Request binary results, because bytea as text is twice as long.
         return self.raw.execute(translate_placeholders(sql), parameters, binary=True)
 
     def script(self, sql: str) -> Rows:
         """Execute several statements without parameters in one round trip; return the result
-        of the last one."""
+        of the last statement."""
         cursor = self.raw.execute(sql)
         while cursor.nextset():
             pass
         return cursor
 
     def executemany(self, sql: str, parameters: Iterable[Any], /) -> None:
-        """Execute a statement with each of these parameters, as one statement if possible."""
+        """Execute a statement once for each parameter set; combine many into one statement if
+        possible."""
         rows = list(parameters)
         if rows and (len(rows) < _MIN_TOGETHER or not self._execute_batch(sql, rows)):
             with self.raw.cursor() as cursor:
-                # psycopg sends these as a pipeline, in one round trip.
+                # psycopg sends all executions in one round trip, as a pipeline.
                 cursor.executemany(translate_placeholders(sql), rows)
 
     def _execute_batch(self, sql: str, rows: Sequence[Sequence[object]]) -> bool:
-        """Execute a statement of a known form for all rows at once; return false for other
-        statements."""
+        """Execute a statement for all rows at once; return false for a kind of statement that
+        can't be combined."""
         if insert := _INSERT.fullmatch(sql):
             self._copy(insert[1], insert[2], rows)
         elif insert := _INSERT_NEW.fullmatch(sql):
@@ -119,13 +122,13 @@ class Connection:
         self.execute(sql, [list(column) for column in zip(*rows, strict=True)])
 
     def each(self, sql: str, parameters: Iterable[Any], /) -> Iterator[list[Any]]:
-        """Execute a statement with each of these parameters; yield the rows of each
+        """Execute a statement once for each parameter set; yield the rows of each
         execution."""
         rows = list(parameters)
         if not rows:
             return
         with self.raw.cursor(binary=True) as cursor:
-            # This takes one round trip, too.
+            # All executions take one round trip.
             cursor.executemany(translate_placeholders(sql), rows, returning=True)
             yield cursor.fetchall()
             while cursor.nextset():
@@ -138,14 +141,14 @@ class Connection:
                 copy.write_row(row)
 
     def rollback(self) -> None:
-        """End the transaction, if there is one; a lost connection has none."""
+        """End the transaction, if one is open and the connection is not lost."""
         self.close_if_busy()
         if not self.raw.closed:
             self.raw.rollback()
 
     def close_if_busy(self) -> None:
-        """Close a connection that was interrupted within a statement, for instance by the end
-        of a greenlet, because the next statement would get its result."""
+        """Close a connection that was interrupted within a statement, for example because the
+        greenlet was killed: the next statement would get the result of this one."""
         if self.raw.info.transaction_status == TransactionStatus.ACTIVE:
             self.raw.close()
 

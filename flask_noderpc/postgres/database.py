@@ -16,7 +16,8 @@ from .connection import ADAPTERS, Connection, RawConnection
 from .errors import postgres_errors
 from .settings import DatabaseURL
 
-# A host that vanished is noticed within ten seconds, instead of TCP's quarter of an hour.
+# Notice a host that has vanished within ten seconds; TCP's own timeout is a quarter of an
+# hour.
 _DEFAULTS = {
     "connect_timeout": os.environ.get("PGCONNECT_TIMEOUT", "5"),
     "keepalives_idle": "5",
@@ -29,8 +30,8 @@ _DEFAULTS = {
 class Database:
     """Opens connections to the database of a URL.
 
-    If the URL names several hosts, a host of the kind ``session`` is used, unless
-    ``target_session_attrs`` names another kind.
+    ``session`` is libpq's ``target_session_attrs``, used if the URL names several hosts and
+    does not set it.
     """
 
     def __init__(self, url: DatabaseURL, session: str = "any") -> None:
@@ -40,16 +41,16 @@ class Database:
         self._last: tuple[str, str] | None = None
 
     def connect(self, kind: type[RawConnection] = psycopg.Connection) -> RawConnection:
-        """Open a connection, outside of a transaction."""
+        """Open a connection in autocommit mode."""
         with postgres_errors(self.display_name):
-            # psycopg resolves names in Python, as libpq would block gevent's hub.
+            # psycopg resolves host names in Python; libpq would block gevent's hub.
             made = kind.connect(self._conninfo(), **self._options())
             self._last = made.info.host, str(made.info.port)
             return made
 
     def _conninfo(self) -> str:
-        """Return the parameters, with the last connection's host first, so that a vanished host
-        causes no further delay."""
+        """Return the connection parameters, with the host of the last connection first, so
+        that a host that has vanished delays only one connection."""
         if self._last is None or not self.url.has_several_hosts:
             return self.url.conninfo
         given: dict[str, Any] = conninfo_to_dict(self.url.conninfo)
@@ -75,18 +76,20 @@ class Database:
         if self.url.has_several_hosts and "target_session_attrs" not in self.url.options:
             given["target_session_attrs"] = self._session
         if self.url.is_pooled:
-            # Behind PgBouncer, the next transaction may use another connection of the server.
+            # Prepare no statements: behind PgBouncer, the next transaction may use another
+            # server connection.
             given["prepare_threshold"] = None
         return given
 
 
 def stored_identity(url: DatabaseURL) -> Identity | None:
-    """Return the chain in a store; ``None`` if the store has no chain or can't be read now."""
+    """Return the identity of a store's chain; ``None`` if the store has no chain or can't be
+    read now."""
     try:
         with Database(url).connect() as raw:
             at = Connection(raw)
             schema.check(at)
             return chain.identity(at)
     except (psycopg.Error, StoreError):
-        # The process that opens the store reports the error.
+        # Ignore the error here: the process that opens the store reports it.
         return None

@@ -1,4 +1,4 @@
-"""PostgreSQL as an engine of SQL stores."""
+"""SQL of PostgreSQL for the SQL stores."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ CHANNEL = "noderpc"
 
 
 class Postgres(Engine):
-    """An engine with concurrent write transactions in READ COMMITTED, which lock rows that
-    another transaction must not change meanwhile."""
+    """PostgreSQL's SQL. Write transactions run concurrently in READ COMMITTED, and lock rows
+    that other transactions must not change meanwhile."""
 
     integrity_error = psycopg.IntegrityError
     for_update = " FOR UPDATE"
@@ -27,14 +27,14 @@ class Postgres(Engine):
         " WHERE EXISTS (SELECT 1 FROM partitions WHERE has_leftovers))"
     )
     tx_hashes = "tx_hashes"
-    # These are functions, as in one statement a height from another table would be looked up in
-    # all partitions.
+    # Call functions with two statements: in a single statement, a height from another table
+    # would be looked up in all partitions.
     header_by_hash = "SELECT * FROM noderpc_header(?)"
     tx_by_hash = "SELECT * FROM noderpc_tx(:hash)"
     latest_pending = "SELECT last_seq FROM mempool_totals WHERE last_seq > 0"
 
     def text(self, value: str) -> object:
-        # PostgreSQL's text has no U+0000.
+        # Store event keys and values as bytea, because PostgreSQL's text has no U+0000.
         return value.encode()
 
     def to_text(self, stored: Any) -> str:
@@ -42,7 +42,7 @@ class Postgres(Engine):
         return text
 
     def unique_key(self, value: str) -> str:
-        # PostgreSQL limits an entry of a B-tree to 2,704 bytes.
+        # Index a hash, because an entry of a B-tree has at most 2,704 bytes.
         return f"sha256({value})"
 
     def prefix_key(self, value: str) -> str:
@@ -81,14 +81,14 @@ class Postgres(Engine):
         at.execute(f"CREATE TABLE {name}_unindexed (height bigint PRIMARY KEY)")
 
     def now(self, at: Connection) -> int:
-        # Use the database's clock, as each host has its own.
+        # Use the database's clock, because the clocks of the hosts differ.
         microseconds: int = at.execute(
             "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)"
         ).fetchone()[0]
         return microseconds * 1000
 
     def data_version(self, at: Connection) -> object:
-        # The revision changes when a backfill adds the results of a trusted block.
+        # The revision also changes when a backfill adds the results of a trusted block.
         return at.execute(
             "SELECT (SELECT revision FROM chain), (SELECT max(number) FROM rewinds),"
             f" (SELECT min(height) FROM {self.heights})"
@@ -101,11 +101,12 @@ class Postgres(Engine):
         return partitions.dropped_below(at, base)
 
     def lock_mempool(self, at: Connection) -> None:
-        # This lock makes numbers visible in order, and limits hold over all hosts.
+        # With this lock, transactions become visible in the order of their numbers, and the
+        # limits hold over all hosts.
         at.execute("SELECT 1 FROM mempool_totals FOR UPDATE")
 
     def announce(self, at: Connection) -> None:
-        # NOTIFY is sent at the commit, once for each transaction.
+        # PostgreSQL sends the notification at the commit, once per transaction.
         at.execute(f"NOTIFY {CHANNEL}")
 
 

@@ -1,4 +1,4 @@
-"""PostgreSQL as a store shared by many hosts."""
+"""Feature ``postgres``: a PostgreSQL store, which many hosts can share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A connection with a limit on waiting for responses, and with little overhead under gevent."""
+"""A psycopg connection with a timeout for responses, and with little overhead under gevent."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from ..concurrency import wait_until_readable
 T = TypeVar("T")
 
 # Seconds to wait for the first statement of each read, which takes a millisecond unless the
-# database hangs, and for later statements; reads of whole tables set a longer time.
+# database hangs, and for later statements. Reads of whole tables set more (`allow_time`).
 _FIRST_S, _OTHERS_S = 5.0, 60.0
 _allowed_s: ContextVar[float] = ContextVar("noderpc_allowed_s", default=0.0)
 
 
 @contextmanager
 def allow_time(seconds: float) -> Iterator[None]:
-    """Allow a statement of this context more time than usual."""
+    """Allow each statement in this context this many seconds, if that is more than usual."""
     token = _allowed_s.set(seconds)
     try:
         yield
@@ -33,21 +33,24 @@ def allow_time(seconds: float) -> Iterator[None]:
 
 
 class DatabaseNotResponding(psycopg.OperationalError):
-    """The database accepts requests, but does not respond."""
+    """The database did not respond in time, although its host accepts data."""
 
 
 class GreenConnection(psycopg.Connection[tuple[Any, ...]]):
-    """A connection for threads and greenlets, which is closed if the database does not respond.
+    """A connection for threads and greenlets that is closed if the database does not respond
+    in time.
 
-    psycopg would wait without a limit, as the kernel of a host whose database hangs still
-    acknowledges data. Under gevent its wait takes longer than most responses.
+    psycopg itself would wait without a limit, because the kernel of a host whose database
+    hangs still acknowledges data. Under gevent, psycopg's way of waiting takes longer than
+    most responses.
     """
 
     _is_checked = False
 
     @contextmanager
     def expect_fast_response(self) -> Iterator[None]:
-        """Wait only a few seconds for the response to a fast statement."""
+        """Wait at most 5 seconds for each response in this context, which only has fast
+        statements."""
         self._is_checked = True
         try:
             yield
@@ -55,8 +58,8 @@ class GreenConnection(psycopg.Connection[tuple[Any, ...]]):
             self._is_checked = False
 
     def wait(self, gen: PQGen[T], *args: Any, **kwargs: Any) -> T:
-        """Run psycopg's operation on the connection to its end, and return its result; raise
-        :exc:`DatabaseNotResponding`."""
+        """Run one of psycopg's generators, which waits for the socket, and return its result;
+        raise :exc:`DatabaseNotResponding`."""
         seconds = _FIRST_S if self._is_checked else max(_OTHERS_S, _allowed_s.get())
         try:
             if args or kwargs:
@@ -75,8 +78,8 @@ class GreenConnection(psycopg.Connection[tuple[Any, ...]]):
 
 
 def _ready(descriptor: int, wanted: Wait, seconds: float) -> Ready | int:
-    """Wait until a socket is ready; raise :exc:`DatabaseNotResponding` if that takes too
-    long."""
+    """Wait until a socket is ready for the wanted operation; raise
+    :exc:`DatabaseNotResponding` after the timeout."""
     if wanted == Wait.R:
         if not wait_until_readable(descriptor, seconds):
             raise _no_answer(seconds)
@@ -86,11 +89,11 @@ def _ready(descriptor: int, wanted: Wait, seconds: float) -> Ready | int:
     found = poller.poll(1000 * seconds)
     if not found:
         raise _no_answer(seconds)
-    # A socket error shows when the socket is read.
+    # Report a socket error as readable: reading then raises it.
     event = found[0][1]
     is_readable = event & ~select.POLLOUT
     return (Ready.R if is_readable else 0) | (Ready.W if event & select.POLLOUT else 0)
 
 
 def _no_answer(seconds: float) -> DatabaseNotResponding:
-    return DatabaseNotResponding(f"no answer within {seconds:g} s")
+    return DatabaseNotResponding(f"no response within {seconds:g} s")

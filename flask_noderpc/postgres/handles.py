@@ -1,4 +1,4 @@
-"""Handles of an open store in PostgreSQL."""
+"""Handles of an open PostgreSQL store, one set per process."""
 
 from __future__ import annotations
 
@@ -21,17 +21,18 @@ from .replica import Replica
 from .search_pool import SearchPool
 from .writer import CHAIN, MEMPOOL, Writer
 
-# Seconds for which a fork waits for reads in flight.
+# Seconds for which a fork waits for reads in progress.
 _FORK_PATIENCE_S = 5.0
 
 T = TypeVar("T")
 
 
 class PostgresHandles(ProcessHandles):
-    """The connections of one process.
+    """The open connections of one process to the database.
 
-    Blocks and the mempool have a writer each, so transactions are accepted while a block is
-    stored. A transaction that needs both locks takes the chain's lock first.
+    Blocks and the mempool have separate writers, so that transactions are accepted while a
+    block is stored. A database transaction that needs the locks of both takes the chain's lock
+    first.
     """
 
     def __init__(self, database: Database, replica: Database | None, poll_s: float) -> None:

@@ -1,4 +1,4 @@
-"""The latest height as a process has reported it, which only falls after a rewind."""
+"""The latest height that a process reports, which never decreases except after a rewind."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _HEAD = (
 
 
 class LatestHeight:
-    """The latest height; raises :exc:`StoreError` if it fell without a rewind.
+    """Reads the latest height; raises :exc:`StoreError` if it decreased without a rewind.
 
-    This happens after a fail-over to a standby that lacked the last blocks, and if the URL
-    names a standby that lags.
+    The height decreases after a failover to a standby that lacked the last blocks, and if the
+    URL names a standby that lags.
     """
 
     def __init__(self, readers: Readers) -> None:
@@ -32,10 +32,10 @@ class LatestHeight:
         """Return the latest height."""
         head = self._read()
         if self._readers.holds_view:
-            # An older snapshot is in use.
+            # The thread reads an older snapshot, so don't compare the height.
             return head[1]
         if head < self._latest:
-            # Another thread may have reported a newer head between the read and this check.
+            # Read again, because another thread may have reported a newer head in between.
             head = self._read()
         with self._lock:
             if head > self._latest:
@@ -52,7 +52,7 @@ class LatestHeight:
 
     def _refusal(self, height: int) -> str:
         return (
-            f"the latest height is {height}, and was {self._latest[1]}: a standby without the"
-            " last blocks is the primary now, or NODERPC_DATABASE names one; see"
-            " synchronous_standby_names, and restart to go on from there"
+            f"expected a latest height of at least {self._latest[1]}, got {height}: a standby"
+            " without the last blocks has become the primary, or NODERPC_DATABASE names a"
+            " standby; restart to continue from there, and set synchronous_standby_names"
         )

@@ -1,13 +1,14 @@
-"""Partitions, by height, of the tables with a row for each block or transaction.
+"""Partitions of the tables that have a row for each block or transaction, by ranges of
+heights.
 
-The table ``partitions`` lists them, in ranges of heights without a gap; it only changes in
-transactions that change the chain, so one at a time. A new partition is made standalone and
-then attached, which blocks neither reads nor writes. There is no default partition, as each
-ATTACH would have to check its rows.
+The table ``partitions`` lists them, without a gap between their ranges; it only changes
+together with the chain, in one transaction at a time. A new partition is created as a separate
+table and then attached, which blocks neither reads nor writes. There is no default partition,
+as each ATTACH would have to check its rows.
 
-Pruning removes the blocks of a partition from ``blocks``, the index and its counts, and leaves
-their transactions, hits and commits in place. Reads of transactions begin at the lowest block,
-so they do not find these. Then the partition is detached and dropped.
+Pruning removes the blocks of a partition from ``blocks`` and from the index and its counts,
+but leaves their transactions, hits and commits in place. These are not found, because reads of
+transactions begin at the lowest block. Finally the whole partition is detached and dropped.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ from ..backends.sql.packed.blocks import POSITION_BITS
 from ..errors import StoreError
 
 HEIGHTS = 1 << 18
-"""Number of heights in a partition: 115 partitions are 30 million blocks. A search of all
-heights plans with all partitions, and locks each with its indexes."""
+"""Number of heights in a partition; 30 million blocks have 115 partitions. With more
+partitions, a search of all heights would be slower: it plans over all of them, and locks each
+with its indexes."""
 
 TABLES = {
     "blocks": 0,
@@ -35,36 +37,37 @@ TABLES = {
     "tx_slices": POSITION_BITS,
     "tx_hits": POSITION_BITS,
 }
-"""Tables, with the number of bits by which their key is longer than a height."""
+"""Partitioned tables, with the number of low bits of their key that are not part of the
+height."""
 
-# The next partition is made when the last one has this many heights left.
+# The next partition is created when 1/8 of the heights of the last one are left.
 _AHEAD = 8
 
 LOCK_TIMEOUT = "15s"
-"""Time for which a write waits for a lock."""
-# Time to wait for a lock for an optional step, which the next block tries again.
+"""Time for which a write waits for a lock, as PostgreSQL's ``lock_timeout``."""
+# Lock timeout of a step that is not needed yet, and that the next block tries again.
 _SHORT_TIMEOUT = "50ms"
-# DETACH waits for transactions that read the table; if it times out, the next pruning
-# continues.
+# Lock timeout of DETACH, which waits for transactions that read the table; after a timeout,
+# the next pruning continues.
 _DETACH_TIMEOUT = "1s"
 
-# Seconds to wait for older reads, and between two checks.
+# Seconds to wait until older reads have ended, and seconds between two checks.
 _PATIENCE_S, _POLL_S = 1.0, 0.005
 
-# Number of the advisory lock for removing partitions; the value is arbitrary.
+# Key of the advisory lock for removing partitions; the value is arbitrary.
 _LOCK = 0x6E6F64657271
 
 
 def make_room(at: AnyConnection, low: int, high: int) -> None:
-    """Add the missing partitions of a range of heights, and soon the next one; raise
-    :exc:`StoreError` if one of them is being removed."""
+    """Add the missing partitions for a range of heights, and the next one if it is needed
+    soon; raise :exc:`StoreError` if a partition in the range is being removed."""
     bottom, top, kept_from, base = at.execute(
         "SELECT min(low), max(high), (SELECT max(high) FROM partitions WHERE is_dropped),"
         " (SELECT min(height) FROM block_hashes) FROM partitions"
     ).fetchone()
     if kept_from is not None and low < kept_from:
         raise StoreError(
-            f"the blocks below {kept_from} are being removed: prune again, which ends that"
+            f"the blocks below {kept_from} are being removed: prune again to finish that"
         )
     if bottom is None:
         bottom = top = _below(low + 1)
@@ -83,18 +86,18 @@ def make_room(at: AnyConnection, low: int, high: int) -> None:
 
 
 def _above(height: int) -> int:
-    """Return the height at which the next partition begins."""
+    """Return the first height of the partition after the one of this height."""
     return height - height % HEIGHTS + HEIGHTS
 
 
 def _below(height: int) -> int:
-    """Return the first height of the partition of the height below."""
+    """Return the first height of the partition that has the height below this one."""
     return (height - 1) - (height - 1) % HEIGHTS
 
 
 def add_existing(at: AnyConnection) -> None:
-    """Give the only partition of tables that were renamed the name of a partition; see
-    :func:`name`."""
+    """Make the renamed tables of an earlier version (``blocks_0`` and so on) the first
+    partitions of the new tables."""
     lowest, highest = at.execute(
         "SELECT least((SELECT min(height) FROM blocks_0), (SELECT min(height) FROM commits_0)),"
         " greatest((SELECT max(height) FROM blocks_0), (SELECT max(height) FROM commits_0))"
@@ -106,7 +109,7 @@ def add_existing(at: AnyConnection) -> None:
     for table in TABLES:
         if low:
             at.execute(f"ALTER TABLE {name(table, 0)} RENAME TO {name(table, low)}")
-        # Attaching reads each row once.
+        # This reads each row once.
         attach(at, table, low, high)
 
 
@@ -119,9 +122,9 @@ def _add(at: AnyConnection, low: int, high: int) -> None:
 
 
 def attach(at: AnyConnection, table: str, low: int, high: int) -> None:
-    """Attach the partition of a table."""
+    """Attach the partition from ``low`` to ``high`` to a table."""
     bits = TABLES[table]
-    # No height is above the last one, whose places are the highest of 64 bits.
+    # Above the last height, there is no place that fits 64 bits.
     above = "MAXVALUE" if high > LAST_HEIGHT else str(high << bits)
     at.execute(
         f"ALTER TABLE {table} ATTACH PARTITION {name(table, low)}"
@@ -130,7 +133,7 @@ def attach(at: AnyConnection, table: str, low: int, high: int) -> None:
 
 
 def name(table: str, low: int) -> str:
-    """Return the name of a table's partition."""
+    """Return the name of a table's partition that begins at height ``low``."""
     return f"{table}_{low}"
 
 
@@ -151,9 +154,10 @@ def _try_to_add(at: AnyConnection, low: int, high: int) -> None:
 
 
 def dropped_below(at: AnyConnection, base: int) -> int:
-    """Return the end of the last partition that can be dropped if the blocks below a height are
-    removed; 0 if none can be."""
-    # The lowest block needs its parent's commit. The last block is never removed.
+    """Return the end of the highest partition that can be dropped once the blocks below
+    ``base`` are removed, and mark these partitions; 0 if no partition can be dropped."""
+    # Keep a partition that ends at ``base``, as the lowest block needs its parent's commit,
+    # and one that has the last block, which is never removed.
     (found,) = at.execute(
         "SELECT max(high) FROM partitions WHERE high <"
         " least(CAST(? AS bigint), (SELECT max(height) FROM block_hashes))",
@@ -169,8 +173,8 @@ def dropped_below(at: AnyConnection, base: int) -> int:
 
 
 def _clear(at: AnyConnection, low: int, high: int) -> None:
-    """Delete rows that an interrupted pruning has left for heights without a block; commits are
-    replaced when they are written."""
+    """Delete rows of transactions and hits that an interrupted pruning has left at heights
+    without a block; commits need not be deleted, as writes replace them."""
     has_leftovers = at.execute(
         "SELECT 1 FROM partitions WHERE low <= ? AND high > ? AND has_leftovers", (high, low)
     ).fetchone()
@@ -188,11 +192,12 @@ def _clear(at: AnyConnection, low: int, high: int) -> None:
 
 
 UNUSED = "SELECT low FROM partitions WHERE high < (SELECT min(height) FROM block_hashes)"
-"""SELECT statement for the partitions without a block, which can be dropped."""
+"""SELECT of the first heights of partitions that have no block and can be dropped."""
 
 
 def begin_to_drop(at: AnyConnection) -> list[int]:
-    """Mark these partitions, so that no process writes to them; return their first heights."""
+    """Mark the partitions without a block as dropped, so that no process writes to them;
+    return their first heights."""
     found = at.execute(f"{UNUSED} ORDER BY low").fetchall()
     lows = [low for (low,) in found]
     at.execute(
@@ -204,11 +209,11 @@ def begin_to_drop(at: AnyConnection) -> list[int]:
 
 
 def drop(at: AnyConnection, low: int, *, at_once: bool) -> bool:
-    """Detach a marked partition and drop it, or continue after an interruption; return false if
+    """Detach and drop a marked partition, or continue an interrupted drop; return false if
     another process drops or reads it.
 
-    ``at`` must not be in a transaction; with ``at_once`` the drop happens in one. Raises
-    :exc:`psycopg.Error` if other transactions read the tables for long.
+    ``at`` must not be in a transaction; with ``at_once``, each table is dropped in a single
+    transaction. Raise :exc:`psycopg.Error` if other transactions block this for long.
     """
     deadline = time.monotonic() + _PATIENCE_S
     while _is_read(at, low):
@@ -225,7 +230,7 @@ def drop(at: AnyConnection, low: int, *, at_once: bool) -> bool:
     return True
 
 
-# Snapshots from before the partition was marked, which may see its blocks.
+# Finds a snapshot from before the partition was marked, which may still see its blocks.
 _OLD_SNAPSHOT = (
     "SELECT 1 FROM pg_stat_activity AS s, partitions AS p WHERE low = ?"
     " AND datname = current_database() AND pid <> pg_backend_pid()"
@@ -234,12 +239,12 @@ _OLD_SNAPSHOT = (
 
 
 def _is_read(at: AnyConnection, low: int) -> bool:
-    """Return true while other transactions may read the blocks of a marked partition."""
+    """Return true while other transactions may still read the blocks of a marked partition."""
     return at.execute(_OLD_SNAPSHOT, (low,)).fetchone() is not None
 
 
-# True if the DETACH of a partition has begun; no row if the table is not a partition or does
-# not exist.
+# Returns true if DETACH of a partition has begun; no row if the table does not exist or is not
+# attached.
 _IS_DETACHING = (
     "SELECT {pending} FROM pg_inherits WHERE inhrelid = to_regclass(?)"
     " AND inhparent = to_regclass(?)"
@@ -247,7 +252,7 @@ _IS_DETACHING = (
 
 
 def _drop_at_once(at: AnyConnection, table: str, partition: str) -> bool:
-    # If this fails, the caller closes the connection, which ends the transaction.
+    # If a statement fails, the caller closes the connection, which ends the transaction.
     at.execute("BEGIN")
     at.execute(f"SET LOCAL lock_timeout = '{_DETACH_TIMEOUT}'")
     (is_first,) = at.execute("SELECT pg_try_advisory_xact_lock(?)", (_LOCK,)).fetchone()
@@ -261,7 +266,7 @@ def _drop_at_once(at: AnyConnection, table: str, partition: str) -> bool:
 
 
 def _drop_concurrently(at: AnyConnection, table: str, partition: str) -> bool:
-    """Detach and drop without a lock that reads would wait for."""
+    """Detach a partition without blocking reads, and drop it."""
     (is_first,) = at.execute("SELECT pg_try_advisory_lock(?)", (_LOCK,)).fetchone()
     if not is_first:
         return False

@@ -1,4 +1,4 @@
-"""Read connections to the database, each for a query or a snapshot."""
+"""Pool of read connections to the database."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from .green import DatabaseNotResponding, GreenConnection
 MAX_READERS = 8
 """Maximum number of read connections in each process."""
 
-# Seconds for which a read waits for a connection.
+# Seconds for which a read waits for a free connection.
 _WAIT_S = 5.0
 
 _BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
@@ -40,15 +40,15 @@ _STATE_SQL = (
 
 
 class ReplicaState(NamedTuple):
-    """State of a server: the version of its chain, and its height."""
+    """State of the chain on one server: its version, and its latest height."""
 
     version: ChainVersion | None
     height: int
 
     @classmethod
     def of(cls, row: Any) -> ReplicaState:
-        """Return the state from a row; raise :exc:`StoreError` for tables of a newer
-        version."""
+        """Build the state from a row of the statement for it; raise :exc:`StoreError` if the
+        tables are of a newer version."""
         *version, height, oldest = row
         schema.check_oldest(oldest)
         return cls(version_from_row(version), height or 0)
@@ -60,8 +60,8 @@ _UNKNOWN = ReplicaState(None, 0)
 class Reader(Connection):
     """A connection that only reads.
 
-    Beginning a snapshot takes one round trip, which also reads the server's state; ending it
-    takes none.
+    Beginning a snapshot takes one round trip, which also reads the chain's state; ending it
+    takes no round trip.
     """
 
     raw: GreenConnection
@@ -71,8 +71,8 @@ class Reader(Connection):
         self._is_ending = False
         self.state = _UNKNOWN
         """State of the last snapshot."""
-        # Behind PgBouncer, the transaction may get another connection without the prepared
-        # statement.
+        # Use no prepared statement behind PgBouncer, where the transaction may get a
+        # connection that lacks it.
         self._begin = f"{_BEGIN}; {_STATE_SQL if is_pooled else 'EXECUTE noderpc_standing'}"
         if not is_pooled:
             self.script(f"PREPARE noderpc_standing AS {_STATE_SQL}")
@@ -93,9 +93,10 @@ class Reader(Connection):
         return super().execute(sql, parameters)
 
     def rollback(self) -> None:
-        """End the snapshot; the next statement waits for the response."""
+        """Send the ROLLBACK that ends the snapshot; the next statement waits for its
+        response."""
         pgconn = self.raw.pgconn
-        # Do this after errors, too: psycopg sends DEALLOCATE ALL after a ROLLBACK of its own.
+        # Do this even after errors, because psycopg's own rollback also sends DEALLOCATE ALL.
         if pgconn.transaction_status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
             pgconn.send_query(b"ROLLBACK")
             pgconn.flush()
@@ -115,7 +116,7 @@ class Reader(Connection):
 
 
 def _discard_results(pgconn: PGconn) -> PQGen[None]:
-    """Read the unused result of a statement, which has usually arrived."""
+    """Read and discard the result of a statement, which has usually arrived already."""
     pgconn.consume_input()
     while pgconn.is_busy():
         while not (yield Wait.R):
@@ -126,7 +127,8 @@ def _discard_results(pgconn: PGconn) -> PQGen[None]:
 
 
 class Readers(handles.Readers[Reader]):
-    """Read connections; lost ones, for instance after a restart of the database, are replaced.
+    """Pool of read connections that replaces lost ones, for example after a restart of the
+    database.
 
     ``fresh_s`` is the time for which the chain's version is cached, unless this process learns
     that it has changed.
@@ -138,12 +140,12 @@ class Readers(handles.Readers[Reader]):
         self._fresh_s = fresh_s
         self._turns = FairQueue([True] * MAX_READERS)
         self._known: tuple[float, ReplicaState] = (-fresh_s, _UNKNOWN)
-        # The writer's thread clears the cached version.
+        # Use a native lock, because the writer's native thread clears the cached version.
         self._forgetting = native_lock()
 
     def _connect(self) -> Reader:
         raw = self._database.connect(GreenConnection)
-        assert isinstance(raw, GreenConnection), "it connects as the given kind does"
+        assert isinstance(raw, GreenConnection), "connect() returns the class that it is given"
         try:
             return Reader(raw, self._database.url.is_pooled)
         except BaseException:
@@ -155,8 +157,10 @@ class Readers(handles.Readers[Reader]):
 
     def _take(self) -> Reader:
         if not self._turns.acquire(_WAIT_S):
-            raise StoreError(f"all {MAX_READERS} connections of this process are in use")
-        # Take the connection that was returned first, as the response to its last ROLLBACK has
+            raise StoreError(
+                f"all {MAX_READERS} read connections of this process are in use: try again"
+            )
+        # Use the connection that was returned first: the response to its ROLLBACK has probably
         # arrived.
         self._idle.rotate(1)
         try:
@@ -169,7 +173,7 @@ class Readers(handles.Readers[Reader]):
         try:
             connection.close_if_busy()
             if connection.raw.closed:
-                # Idle connections are probably lost as well.
+                # Close the idle connections, which are probably lost as well.
                 self._close_idle()
                 self._leave()
             else:
@@ -185,7 +189,8 @@ class Readers(handles.Readers[Reader]):
             return self._one_now(sql, args)
 
     def _one_now(self, sql: str, args: tuple[object, ...]) -> Any:
-        """Return the first row of the current data, ignoring a shared snapshot."""
+        """Return the first row of current data, even if this thread shares a snapshot; after a
+        lost connection, try once more."""
         for _ in range(2):
             connection = self._take()
             try:
@@ -207,7 +212,7 @@ class Readers(handles.Readers[Reader]):
         except DatabaseNotResponding:
             raise
         except psycopg.OperationalError:
-            # This connection is new.
+            # The connection was lost: try again with a new one.
             return super()._begin_snapshot()
 
     @property
@@ -217,7 +222,8 @@ class Readers(handles.Readers[Reader]):
 
     @contextmanager
     def share(self, view: Reader) -> Iterator[ChainVersion | None]:
-        """Let the reads of this thread share a snapshot of a replica; yield its version."""
+        """In this context, all reads of this thread use a snapshot of a replica; yield its
+        version."""
         self._local.read_view = view
         try:
             with self._errors():
@@ -239,7 +245,7 @@ class Readers(handles.Readers[Reader]):
         if now - known_at >= self._fresh_s:
             state = self._read()
             with self._forgetting:
-                # Another thread has written meanwhile; keep its newer value.
+                # Skip this if another thread has changed the value meanwhile.
                 if self._known is known:
                     self._known = now, state
         return state
@@ -249,29 +255,30 @@ class Readers(handles.Readers[Reader]):
             return ReplicaState.of(self._one_now(_STATE_SQL, ()))
 
     def forget_older(self, height: int) -> None:
-        """Forget a version that is older than a reported head."""
+        """Forget the cached version unless its height equals the height of the head just
+        reported."""
         if self._known[1].height != height:
             self.forget_version()
 
     def forget_version(self) -> None:
-        """Read the version again at the next use, as the chain has changed."""
+        """Forget the cached version, as the chain has changed."""
         with self._forgetting:
             self._known = -self._fresh_s, _UNKNOWN
 
 
 class ReplicaReaders(Readers):
-    """Read connections to a replica, which know the state of their snapshots."""
+    """Pool of read connections to a replica."""
 
     def take(self) -> Reader:
         """Return a connection with a snapshot."""
         return self._begin_snapshot()
 
     def give_back(self, connection: Reader) -> None:
-        """End a snapshot."""
+        """End the snapshot of a connection, and return it to the pool."""
         self._end(connection)
 
     def connect(self) -> None:
-        """Open a connection for the next read."""
+        """Open and test a connection, and put it into the pool."""
         with self._errors():
             connection = self._connect()
             try:

@@ -1,7 +1,7 @@
-"""Reads from a replica, as far as it has replayed the primary's chain.
+"""Read from a replica what it has replayed of the primary's chain.
 
-Each snapshot has its state, as one of several replicas may lag behind another. If a replica
-lacks something, the primary is read.
+The state is compared for each snapshot, as one of several replicas may lag behind another. If
+a replica lacks a block, the primary is read.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ log = logging.getLogger("flask_noderpc.postgres")
 
 T = TypeVar("T")
 
-# Number of attempts at the replica for a read that its recovery cancels.
+# Number of attempts to read from the replica if its recovery cancels the read.
 _TRIES = 2
-# Interval at which a lost replica is tried again.
+# Seconds between attempts to reconnect to a lost replica.
 _AGAIN_S = 1.0
 
 
 class ReplicaResult(NamedTuple, Generic[T]):
-    """The result of a read."""
+    """The result of a read from the replica, which may be ``None``."""
 
     value: T
 
 
 class Replica:
-    """Reads from a replica, unless it lags or is lost.
+    """Reads from a replica, while it is reachable and does not lag.
 
-    A separate thread reconnects to a lost replica, so no read waits for that.
+    A separate thread reconnects to a lost replica, so that no read waits for it.
     """
 
     def __init__(self, database: Database, primary: Readers, fresh_s: float) -> None:
@@ -67,10 +67,10 @@ class Replica:
             try:
                 return ReplicaResult(work(reader))
             except DamagedRow as error:
-                log.warning("%s: %s; it is read from the primary", self._shown, error)
+                log.warning("%s: %s; the row is read from the primary", self._shown, error)
                 break
             except (StoreError, OverflowError):
-                # The primary has the same error, which names it.
+                # Read from the primary, which raises the same error with its own name.
                 break
             except psycopg.Error as error:
                 if not is_recovery_conflict(error):
@@ -81,8 +81,8 @@ class Replica:
         return None
 
     def take(self, height: int) -> Reader | None:
-        """Return a connection with such a snapshot, which the caller must give back; ``None``
-        if the primary must be read."""
+        """Return a connection with a snapshot that has the blocks up to a height, which the
+        caller must give back; ``None`` if the primary must be read."""
         if not self._is_up:
             self._connect_again()
             return None
@@ -106,7 +106,8 @@ class Replica:
         self._readers.give_back(reader)
 
     def _check(self, error: Exception) -> None:
-        """After an error of a connection, read from the primary for now."""
+        """If an error shows that the replica is lost, read from the primary until it is
+        back."""
         cause = error.__cause__ if isinstance(error, StoreError) else error
         if isinstance(cause, (psycopg.OperationalError, errors.UndefinedTable)) and self._is_up:
             self._is_up = False
@@ -117,7 +118,7 @@ class Replica:
             self._is_lost = True
             if not isinstance(error, StoreError):
                 error = StoreError(str(error).strip(), self._shown)
-            log.warning("%s; the primary is read", error)
+            log.warning("%s; the primary is read until the replica is back", error)
 
     def _connect_again(self) -> None:
         with self._lock:
@@ -136,7 +137,7 @@ class Replica:
                 self._ended.wait(_AGAIN_S)
             else:
                 self._is_up, self._is_lost = True, False
-                log.info("%s: the replica is read", self._shown)
+                log.info("%s: the replica is connected, and is read", self._shown)
                 break
         self._connecting = None
 
@@ -162,9 +163,10 @@ class Replica:
 
 
 def _has(state: ReplicaState, known: ReplicaState, height: int) -> bool:
-    """Return true if a server has the blocks up to a height, or all existing ones."""
+    """Return true if ``state`` has the blocks up to a height, or all blocks of ``known``."""
     if known.version is None or state.version is None:
         return False
-    # If the history differs, blocks were replaced or pruned.
+    # If the history differs, one server has replaced or pruned blocks that the other still
+    # has.
     is_same = state.version.history == known.version.history
     return is_same and state.height >= min(height, known.height)

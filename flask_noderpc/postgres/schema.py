@@ -1,7 +1,8 @@
-"""Tables of the store in PostgreSQL.
+"""Tables of a PostgreSQL store, and their migrations.
 
-They equal SQLite's, with other types: keys and values of events are bytea, as text has no
-U+0000; nothing is ordered by a locale; times are nanoseconds, and views have timestamps.
+The tables are those of SQLite, with other types: keys and values of events are bytea, because
+text has no U+0000, and no column is sorted by a locale. Times are nanoseconds; the views show
+timestamps.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ VERSION = 5
 
 log = logging.getLogger("flask_noderpc.postgres")
 
-# Number of blocks whose hashes a migration copies in one transaction.
+# Number of blocks whose hashes a migration copies per transaction.
 _FILLED = 1_000
 
-# Number of the advisory lock for making tables; the value is arbitrary.
+# Key of the advisory lock for creating and migrating tables; the value is arbitrary.
 _LOCK = 0x6E6F64657270
 
 _CHAIN = """
@@ -104,8 +105,8 @@ CREATE TABLE lease (
 INSERT INTO lease (id, owner, epoch, expires) VALUES (1, '', 0, 0);
 """
 
-# Values of indexed attributes of transactions and blocks, and the events that have them. The
-# counts of keys and values change often, so pages keep free space for updates that need no
+# Event index of transactions or blocks: the values of event attributes; see sql/index.py. The
+# counts of keys and values change often, so pages keep free space for updates that need no new
 # index entry.
 _INDEX = """
 CREATE TABLE {kind}_keys (
@@ -182,8 +183,8 @@ CREATE TABLE block_hits (
 ) PARTITION BY RANGE (place);
 """
 
-# Tables without partitions: a look-up by hash has no height, and the ends of the chain are read
-# often.
+# Tables of hashes have no partitions, because a look-up by hash has no height. They also serve
+# to read the lowest and the highest height.
 _HASHES = """
 CREATE TABLE partitions (
     low bigint PRIMARY KEY,
@@ -221,7 +222,7 @@ BEGIN
 END $$;
 """
 
-# Triggers that keep the tables of hashes.
+# Triggers that update the tables of hashes.
 _TRIGGERS = """
 CREATE FUNCTION noderpc_blocks_added() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -254,7 +255,7 @@ CREATE TRIGGER txs_removed AFTER DELETE ON txs REFERENCING OLD TABLE AS removed
     FOR EACH STATEMENT EXECUTE FUNCTION noderpc_txs_removed();
 """
 
-# Tables whose rows are inserted and deleted often.
+# Mempool tables, whose rows are inserted and deleted often, so they are vacuumed often.
 _MEMPOOL = """
 CREATE TABLE mempool (
     seq bigint PRIMARY KEY,
@@ -299,12 +300,12 @@ CREATE TRIGGER mempool_removed AFTER DELETE ON mempool REFERENCING OLD TABLE AS 
     FOR EACH STATEMENT EXECUTE FUNCTION noderpc_mempool_removed();
 """
 
-# Index for AppState.range.
+# Index for range queries of the application's state (AppState.range).
 _STATE_ORDER = """
 CREATE INDEX app_state_order ON app_state (substring(key, 1, 500));
 """
 
-# The index finds the rows without a checksum.
+# The indexes serve to find the rows that have no checksum yet.
 _CHECKSUMS = "".join(
     f"""
 ALTER TABLE {table} RENAME COLUMN value TO content;
@@ -320,14 +321,14 @@ ALTER TABLE app_state ALTER checksum SET NOT NULL;
 ALTER TABLE metadata ALTER checksum SET NOT NULL;
 """
 
-# Number of indexed transactions of each 1,024 heights, for searches of a range of heights.
+# Number of indexed transactions per 1,024 heights, for searches of a range of heights.
 _TX_COUNTS = """
 CREATE TABLE tx_counts (heights bigint PRIMARY KEY, txs bigint NOT NULL)
     WITH (fillfactor = 50);
 """
 
 # Views for people who read the store with SQL. Bytes that are not text are escaped.
-# Transactions below the lowest block are about to be removed.
+# Transactions below the lowest block are left out, as they are about to be removed.
 _VIEWS = """
 CREATE VIEW block_list AS
     SELECT height, to_timestamp(time / 1000000000.0) AS time, encode(hash, 'hex') AS hash,
@@ -354,7 +355,7 @@ CREATE VIEW block_events AS
     JOIN block_keys AS k ON k.id = v.key_id;
 """
 
-# Packed rows don't get smaller by compression, and are read as a whole.
+# Columns that PostgreSQL should not compress: packed rows don't get smaller by compression.
 _EXTERNAL = (
     ("blocks", "header"),
     ("commits", '"commit"'),
@@ -371,18 +372,18 @@ def _nothing(at: Connection) -> bool:
 
 
 class _Step(NamedTuple):
-    """A script that migrates the tables from the version before."""
+    """A migration of the tables from the previous version."""
 
     script: str
     oldest: int
-    """The lowest version whose processes may still use the tables."""
+    """The lowest version whose processes may still use the tables afterwards."""
     before: str = ""
-    """A script that runs first in its own transaction, and stops other processes."""
+    """A script that runs first, in its own transaction, after which older processes stop."""
     fill: Callable[[Connection], bool] = _nothing
-    """A function that copies some rows in its own transaction; returns false when none is
-    left."""
+    """A function that is called in a new transaction each time, and updates some rows; it
+    returns false when no row is left."""
     after: Callable[[Connection], None] | None = None
-    """A function that runs after the script."""
+    """A function that is called after the script, in the same transaction."""
 
 
 _INDEXES = """
@@ -396,7 +397,8 @@ BEGIN
     END LOOP;
 END $$;
 """
-# The existing tables become partitions of new tables with their names.
+# Rename the existing tables, and create partitioned tables with their names, to which they are
+# then attached.
 _TO_PARTITIONS = "".join(
     (
         "DROP VIEW block_list, missed_vote_list, tx_list, tx_events, block_events;",
@@ -411,7 +413,8 @@ _TO_PARTITIONS = "".join(
 
 
 def _fill_hashes(at: Connection) -> bool:
-    """Copy the hashes of some blocks and of their transactions."""
+    """Copy the hashes of some blocks and of their transactions; return false when all are
+    copied."""
     (last,) = at.execute("SELECT max(height) FROM block_hashes").fetchone()
     found = at.execute(
         "INSERT INTO block_hashes (height, hash) SELECT height, hash FROM blocks"
@@ -431,34 +434,35 @@ def _fill_hashes(at: Connection) -> bool:
 
 def _attach_existing(at: Connection) -> None:
     partitions.add_existing(at)
-    # The other tables have had this setting since they were made.
+    # Apply the setting to the new partitioned tables; other tables have it already.
     _keep_uncompressed(at, list(partitions.TABLES))
 
 
-# Steps to version 2, 3 and so on. A step adds tables and leaves the old ones, so that processes
-# of the version before can continue; a later version may remove them, and raises ``oldest``.
+# Steps to version 2, 3 and so on. A step should leave old tables in place, so that processes
+# of the previous version can continue; a later step may remove them, and then raises
+# ``oldest``.
 _STEPS = (
     _Step("ALTER TABLE noderpc_schema ADD oldest bigint NOT NULL DEFAULT 1", 1),
-    # Processes of version 2 would not write hashes.
+    # Stop processes of version 2, which would not write hashes.
     _Step(_TO_PARTITIONS, 3, _HASHES, _fill_hashes, _attach_existing),
     _Step(_STATE_ORDER, 3),
-    # Processes of version 4 would not write checksums.
+    # Stop processes of version 4, which would not write checksums.
     _Step(_CHECKSUMS_FILLED, 5, _CHECKSUMS, fill_checksums),
 )
 
-# Each writing transaction reads the version first, so this lock waits for those in flight and
-# blocks new ones.
+# Lock that waits for write transactions in flight and blocks new ones, because each one first
+# reads the version from this table.
 _ALONE = "SET LOCAL lock_timeout = '15s'; LOCK TABLE noderpc_schema"
 
 
 def prepare(at: Connection) -> None:
-    """Create the tables in a new database, or migrate them; raise :exc:`StoreError` if a newer
-    version has removed tables that this one needs."""
+    """Create the tables in a new database, or migrate them; raise :exc:`StoreError` if they
+    are of a newer version that this one can't use."""
     while _version(at) < VERSION:
         at.execute("BEGIN")
         try:
             at.execute("SELECT pg_advisory_xact_lock(?)", (_LOCK,))
-            # Another process may have made the tables meanwhile.
+            # Read the version again, as another process may have created the tables meanwhile.
             version = _version(at)
             if not version:
                 _create(at)
@@ -484,12 +488,12 @@ def _make_hit_tables(at: Connection) -> None:
 
 
 def _go_on(at: Connection, version: int) -> None:
-    """Migrate the tables to a version, or run a part of its step."""
+    """Run the step to a version, or the next part of it."""
     step = _STEPS[version - 2]
     if step.before:
         (oldest,) = at.execute(f"SELECT {OLDEST}").fetchone()
         if oldest < step.oldest:
-            log.warning("the tables are migrated to version %s", version)
+            log.warning("migrating the store's tables to version %s", version)
             at.script(_ALONE)
             at.script(step.before)
             at.execute("UPDATE noderpc_schema SET oldest = ?", (step.oldest,))
@@ -504,15 +508,16 @@ def _go_on(at: Connection, version: int) -> None:
 
 
 def check(at: Connection) -> None:
-    """Raise :exc:`StoreError` for missing tables, and for tables that this version can't
-    use."""
+    """Raise :exc:`StoreError` if the tables are missing, or if this version can't use them."""
     version = _version(at)
     if not version:
-        raise StoreError("no chain here, and none can be written")
+        raise StoreError(
+            "expected a store with a chain, as it is opened read-only; check the URL"
+        )
     if version < VERSION:
         raise StoreError(
-            f"the tables are of version {version}, and this flask-noderpc has {VERSION}: start"
-            " a process that may write, which migrates them"
+            f"expected tables of version {VERSION}, got version {version}: start a process that"
+            " may write, which migrates them"
         )
     (oldest,) = at.execute(f"SELECT {OLDEST}").fetchone()
     check_oldest(oldest)
@@ -526,20 +531,19 @@ def check_oldest(oldest: int) -> None:
     """Raise :exc:`StoreError` if ``oldest`` is newer than this version."""
     if oldest > VERSION:
         raise StoreError(
-            f"the tables were made by a newer flask-noderpc (for version {oldest} of them and"
-            f" above, this one has {VERSION}): upgrade the package, or use another"
-            " NODERPC_DATABASE"
+            f"the tables were created by a newer flask-noderpc (for version {oldest} and above,"
+            f" this one has {VERSION}): upgrade the package, or use another NODERPC_DATABASE"
         )
 
 
 def is_made(at: Connection) -> bool:
-    """Return true if there are tables."""
+    """Return true if the store's tables exist."""
     found = at.execute("SELECT to_regclass('noderpc_schema') IS NOT NULL").fetchone()
     return bool(found[0])
 
 
 def _version(at: Connection) -> int:
-    """Return the version of the tables; 0 without tables."""
+    """Return the version of the tables; 0 if they don't exist."""
     if not is_made(at):
         return 0
     return int(at.execute("SELECT version FROM noderpc_schema").fetchone()[0])
@@ -550,14 +554,14 @@ def _create(at: Connection) -> None:
     if foreign[0]:
         raise StoreError(
             "the database has a table 'blocks' of another program: name another database, or a"
-            " schema by options=-csearch_path%3Dname in its URL"
+            " schema with options=-csearch_path%3Dname in its URL"
         )
     indexes = [_INDEX.format(kind=kind) for kind in ("tx", "block")]
     tables = (_CHAIN, _STATE_ORDER, *indexes, _MEMPOOL, _TX_COUNTS, _HASHES, _PARTITIONED)
     for script in (*tables, _TRIGGERS, _VIEWS):
         at.script(script)
         if script is _CHAIN:
-            # Create these tables first. If they came after the others, rows of the catalog
+            # Create the tables of features before the others: otherwise, rows of the catalog
             # would change that reads on a replica have locked, and the replica would wait.
             for name in sorted(hits.new_indexes(at)):
                 at.engine.make_hit_tables(at, name)

@@ -1,6 +1,6 @@
-"""Searches in the database: a few at a time in each process, with a time limit.
+"""Run searches in the database, three at a time in each process, with a time limit.
 
-Their statements limit the number of rows that they read.
+The limit of rows is checked by the searches themselves.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from .green import allow_time
 T = TypeVar("T")
 
 _SEARCHES = 3
-# The database itself ends a statement earlier, unless it hangs.
+# Extra seconds to wait for a search: the database itself cancels it at its time limit, unless
+# it hangs.
 _LATER_S = 5.0
 
 
@@ -29,11 +30,12 @@ class Read(Protocol):
     """A function that reads in one snapshot, like :meth:`ProcessHandles.read`."""
 
     def __call__(self, work: Callable[[Connection], T], height: int = HIGHEST) -> T:
-        """Return the result of ``work``."""
+        """Run ``work`` in one snapshot and return its result."""
 
 
 class SearchPool:
-    """Runs searches by ``read`` on the read connections, some of which stay free for reads."""
+    """Runs searches on the read connections, with ``read``; some connections stay free for
+    other reads."""
 
     def __init__(self, read: Read) -> None:
         self._read = read
@@ -42,7 +44,7 @@ class SearchPool:
     def run(
         self, work: Callable[[Connection], T], limits: SearchLimits, height: int = HIGHEST
     ) -> T:
-        """Return the result of ``work`` in one snapshot; raise :exc:`SearchTooCostly`."""
+        """Run ``work`` in one snapshot and return its result; raise :exc:`SearchTooCostly`."""
         deadline = time.monotonic() + limits.seconds
         turn = self._turns.acquire(limits.seconds)
         if turn is None:
@@ -60,8 +62,8 @@ def _run_with_deadline(
     at: Connection, work: Callable[[Connection], T], limits: SearchLimits, deadline: float
 ) -> T:
     remaining_ms = max(1, int((deadline - time.monotonic()) * 1000))
-    # Settings last until the end of the transaction, so that they work behind PgBouncer. JIT
-    # compilation of a statement over many partitions would take seconds.
+    # Set both for the transaction only, so that they work behind PgBouncer. JIT is off because
+    # compiling a statement over many partitions would take seconds.
     at.execute(
         f"SELECT set_config('statement_timeout', '{remaining_ms}', true),"
         " set_config('jit', 'off', true)"

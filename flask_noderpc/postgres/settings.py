@@ -1,4 +1,4 @@
-"""Settings of PostgreSQL, its URLs, and the stores and chains that they name."""
+"""Settings of PostgreSQL, its URLs, and functions that open the stores that they name."""
 
 from __future__ import annotations
 
@@ -21,32 +21,33 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PostgresSettings:
-    """Settings of a store in PostgreSQL."""
+    """Settings of a PostgreSQL store."""
 
     read_database: str | None = setting(
         "chain",
         None,
         PATH,
-        "``postgresql://`` URL of a replica of the database. Blocks that it has are read"
-        " there.",
+        "``postgresql://`` URL of a replica of the database, from which the blocks that it"
+        " has are read.",
         is_of_chain=True,
     )
 
 
 _MAX_POLL_S = 1_000_000
 
-# A password in a URL would be visible to all users of the machine, and in errors.
+# Refuse a password in a URL, because all users of the machine could see it, and errors would
+# show it.
 _PASSWORD = (
-    "the URL of the database has a password: leave it out, and name a file of passwords in"
-    " PGPASSFILE or a service in PGSERVICE, or set PGPASSWORD"
+    "the URL of the database: expected no password, got one; remove it, and name a file of"
+    " passwords in PGPASSFILE or a service in PGSERVICE, or set PGPASSWORD"
 )
 
 
 class DatabaseURL(Location):
     """A URL of PostgreSQL, such as ``postgresql://user@host/chain``.
 
-    Besides libpq's options it accepts ``pool_mode=transaction`` for PgBouncer, and
-    ``poll_interval``, the seconds after which a process checks for changes by others. Raise
+    Besides libpq's options, the URL may have ``pool_mode=transaction``, for PgBouncer, and
+    ``poll_interval``, the seconds between checks for changes by other processes. Raise
     :exc:`~flask_noderpc.errors.ConfigurationError` for a URL with a password.
     """
 
@@ -85,8 +86,8 @@ class DatabaseURL(Location):
             seconds = 0.0
         if not 0 < seconds < _MAX_POLL_S:
             raise InvalidSetting(
-                f"poll_interval in the URL of the database is {short_repr(text)}: expected"
-                " seconds above 0, such as 0.05"
+                "poll_interval in the URL of the database: expected seconds above 0, such as"
+                f" 0.05, got {short_repr(text)}"
             )
         return seconds
 
@@ -103,7 +104,7 @@ def open_store(
     limits: MempoolLimits | None,
     poll_s: float,
 ) -> ChainStore:
-    """Return the store of a URL, which reads from ``replica`` as far as that has replayed."""
+    """Return the store of a URL; blocks that ``replica`` has are read there."""
     with _extra():
         from .backend import PostgresBackend
 
@@ -113,7 +114,8 @@ def open_store(
 
 
 def stored_identity(location: DatabaseURL) -> Identity | None:
-    """Return the chain of a store; ``None`` without one, or while it can't be read."""
+    """Return the identity of a store's chain; ``None`` if it has no chain or can't be read
+    now."""
     with _extra():
         from . import database
 
@@ -126,6 +128,6 @@ def _extra() -> Iterator[None]:
         yield
     except ModuleNotFoundError as error:
         raise ConfigurationError(
-            f"a postgresql:// URL needs the extra postgres ({error}):"
+            f"a postgresql:// URL needs the extra postgres, which is not installed ({error}):"
             " pip install 'flask-noderpc[postgres]'"
         ) from None

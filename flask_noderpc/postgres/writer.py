@@ -1,4 +1,4 @@
-"""Threads and connections that write for a process."""
+"""Writers of a process to the database."""
 
 from __future__ import annotations
 
@@ -19,20 +19,23 @@ from .errors import postgres_errors
 from .partitions import LOCK_TIMEOUT
 from .schema import OLDEST, check_oldest
 
-# A process that was paused or cut off loses its locks after this time.
+# The database ends the transaction of a process that was paused or cut off after 10 s, so that
+# its locks are released.
 _LIMITS = (
     "SET LOCAL idle_in_transaction_session_timeout = '10s';"
     f" SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'"
 )
 
 CHAIN = f"BEGIN; {_LIMITS}; SELECT 1 FROM lease FOR UPDATE; SELECT {OLDEST}"
-"""Statements that begin a transaction during which no other transaction changes the chain."""
+"""Statements that begin a transaction with the chain's lock, which no two transactions hold at
+a time."""
 MEMPOOL = f"BEGIN; {_LIMITS}; SELECT {OLDEST}"
-"""Statements that begin a transaction that does not wait for a block."""
+"""Statements that begin a transaction without the chain's lock, which does not wait for a
+block."""
 
 
 class Writer(writer.Writer):
-    """One thread and one connection; a lost connection is replaced.
+    """A writer with one thread and one connection; a lost connection is replaced.
 
     ``on_commit`` is called after each transaction, before its callers continue.
     """
@@ -53,7 +56,10 @@ class Writer(writer.Writer):
     def _commit(self, jobs: list[Job[Any]]) -> None:
         with self.between_writes:
             if self._database.url.read_only:
-                raise StoreError("the store was opened read-only", self._database.display_name)
+                raise StoreError(
+                    "the store was opened read-only, and can't be written to",
+                    self._database.display_name,
+                )
             connection = self._begun()
             try:
                 self._do(connection, jobs)
@@ -67,7 +73,7 @@ class Writer(writer.Writer):
 
     def _leave_standby(self, error: BaseException | None) -> None:
         if isinstance(error, errors.ReadOnlySqlTransaction):
-            # Another server may be the primary now.
+            # Connect again at the next write, as another server may be the primary now.
             self.disconnect()
 
     def _begun(self) -> Connection:
@@ -95,7 +101,7 @@ class Writer(writer.Writer):
     @staticmethod
     def _do(connection: Connection, jobs: list[Job[Any]]) -> None:
         if len(jobs) == 1:
-            # A single job saves two round trips.
+            # A single job needs no savepoint, which saves two round trips.
             jobs[0].run_without_savepoint(connection)
         else:
             for job in jobs:

@@ -1,7 +1,8 @@
-"""Test kit for users: a node on a free port, sample chains, and the contract of backends.
+"""Test kit for users of this package: a node on a free port, sample chains, and the tests that
+every backend must pass.
 
-Importing this package imports neither gevent nor pytest; :mod:`.plugin` and :mod:`.contract`
-are for pytest.
+Importing this package imports neither gevent nor pytest; only :mod:`.plugin` and
+:mod:`.contract` need pytest.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ if TYPE_CHECKING:
     from .chains import SampleChain, make_chain
     from .node import Node, run_node
 
-# Imported at first use: pytest imports this package in every run, for the plugin.
+# Module of each public name, imported at first use: every run of pytest imports this package,
+# for the plugin.
 _HOMES = {"Node": "node", "SampleChain": "chains", "make_chain": "chains", "run_node": "node"}
 
 __all__ = ["Node", "SampleChain", "make_chain", "run_node"]

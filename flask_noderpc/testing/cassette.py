@@ -1,5 +1,5 @@
-"""A cassette: a node's responses to the requests of a test, recorded once and replayed without
-the node."""
+"""Cassette: a node's responses to the requests of a test, recorded once and then replayed
+without the node."""
 
 from __future__ import annotations
 
@@ -23,21 +23,25 @@ _TIMEOUT_S = 60.0
 
 
 class NotRecorded(AssertionError):
-    """A test has sent requests that its cassette does not contain."""
+    """A test has sent requests that its cassette does not contain, or the cassette can't be
+    recorded."""
 
 
 class Cassette:
-    """Responses by request, in the order of their recording; the last one is repeated.
+    """WSGI application that replays recorded responses: for equal requests in recorded order,
+    repeating the last one.
 
-    They are recorded from ``upstream`` if the file does not exist. Raise :exc:`NotRecorded`
-    without a file and an upstream.
+    If the file does not exist, requests are forwarded to ``upstream`` and recorded. Raise
+    :exc:`NotRecorded` if there is neither a file nor an upstream.
     """
 
     def __init__(self, path: Path, upstream: str = "") -> None:
         self._path, self._upstream = path, upstream.rstrip("/")
         self._records = not path.exists()
         if self._records and not upstream:
-            raise NotRecorded(f"there is no {path}: name the upstream that it is recorded from")
+            raise NotRecorded(
+                f"{path} does not exist: pass upstream, the URL of a node, to record it"
+            )
         self._answers: dict[str, list[Any]] = {}
         if not self._records:
             self._answers = json.loads(path.read_text())
@@ -108,14 +112,14 @@ class Cassette:
         elif self.missing:
             requests = "\n".join(dict.fromkeys(self.missing))
             raise NotRecorded(
-                f"{self._path} does not have these requests, remove it to record again:\n"
+                f"{self._path} lacks these requests; remove the file to record it again:\n"
                 f"{requests}"
             )
 
 
 @contextmanager
 def play(path: Path, upstream: str = "") -> Iterator[str]:
-    """Serve a cassette until the end of the block; yield its URL."""
+    """Serve a cassette in this context; yield its URL."""
     cassette = Cassette(path, upstream)
     server = make_server("127.0.0.1", 0, cassette, threaded=True)
     thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)

@@ -1,4 +1,4 @@
-"""Chains created without a store: real blocks, hashes and signatures, of any length."""
+"""Create chains of any length without a store, with real blocks, hashes and signatures."""
 
 from __future__ import annotations
 
@@ -32,18 +32,19 @@ class DictState(dict[bytes, bytes]):
     def range(
         self, prefix: bytes, after: bytes | None = None, limit: int = 1000
     ) -> tuple[tuple[bytes, bytes], ...]:
-        """Return the first pairs whose keys begin with the prefix and follow ``after``."""
+        """Return up to ``limit`` pairs whose keys begin with the prefix and sort after
+        ``after``."""
         keys = sorted(
             key for key in self if key.startswith(prefix) and (after is None or key > after)
         )
         return tuple((key, self[key]) for key in keys[:limit])
 
     def waiting(self, cursor: int = 0, limit: int = 1000) -> Waiting:
-        """Return nothing."""
+        """Return no transactions."""
         return Waiting()
 
     def apply(self, changes: Mapping[bytes, bytes | None]) -> None:
-        """Apply the changes of a block."""
+        """Apply the writes of a block."""
         for key, value in changes.items():
             if value is None:
                 self.pop(key, None)
@@ -53,7 +54,7 @@ class DictState(dict[bytes, bytes]):
 
 @dataclass(frozen=True, slots=True)
 class SampleChain:
-    """A chain for authors of backends: genesis, initial state, and blocks."""
+    """A chain to test backends with: genesis, initial state, and blocks."""
 
     genesis: Genesis
     state: InitChain
@@ -61,9 +62,10 @@ class SampleChain:
 
 
 class ChainMaker:
-    """Creates blocks, one second of chain time apart.
+    """Creates consecutive blocks, one second of chain time apart.
 
-    ``keys`` has one key for each of ``powers``; by default they are ed25519 keys.
+    ``powers`` are the validators' voting powers, and ``keys`` their keys, by default ed25519
+    keys.
     """
 
     def __init__(
@@ -99,7 +101,7 @@ class ChainMaker:
         self._now = GENESIS_TIME
 
     def add_key(self, key: PrivateKey) -> None:
-        """Sign with this key too, once it is in the validator set."""
+        """Also sign with this key, once its validator is in the set."""
         self.keys.append(key)
 
     def block(self, *txs: bytes, evidence: Sequence[Evidence] = ()) -> CommittedBlock:
@@ -119,7 +121,8 @@ class ChainMaker:
         return CommittedBlock(block, commit, results, execution.changes)
 
     def double_vote(self, index: int, height: int, time: int) -> DuplicateVoteEvidence:
-        """Return two signed votes of one of the validators for different blocks at a height."""
+        """Return evidence: two signed votes of the validator ``index`` for different blocks at
+        a height."""
         key = self.keys[index]
         position, member = self.head.validators.by_address[key.address]
         votes = []
@@ -150,7 +153,7 @@ def make_blocks(maker: ChainMaker, count: int, txs_per_block: int) -> Iterator[C
 def make_chain(
     heights: int = 10, txs_per_block: int = 2, powers: Sequence[int] = (10, 7, 3)
 ) -> SampleChain:
-    """Return a chain with everything a backend must store: several validators, a change of the
+    """Return a chain with all that a backend must store: several validators, a change of the
     set, a block without transactions, a failing transaction, and evidence."""
     maker = ChainMaker(powers)
     blocks = [maker.block(), *make_blocks(maker, max(1, heights - 4), txs_per_block)]

@@ -1,4 +1,4 @@
-"""Tests that every backend must pass: subclass the contract and give it your backend.
+"""Tests that every backend must pass: subclass the contract and return your backend.
 
 .. code-block:: python
 
@@ -34,7 +34,7 @@ from ..errors import (
 from ..protocol.comet import hashes
 from .chains import SampleChain, make_chain
 
-# By the events of the sample chain's application.
+# Searches for events of the sample chain's application.
 SEARCHES = (
     Search(),
     Search(low=3, high=5),
@@ -45,7 +45,7 @@ SEARCHES = (
 )
 
 
-# Searches may take long on a busy machine.
+# Allow much time, because searches may take long on a busy machine.
 _LIMITS = SearchLimits(seconds=60.0)
 
 
@@ -55,7 +55,7 @@ def _the_chain() -> SampleChain:
 
 
 class ChainBackendContract(ABC):
-    """Inherit from this in a test class whose name starts with ``Test``."""
+    """Tests of a backend: inherit from this class in one whose name starts with ``Test``."""
 
     @abstractmethod
     def make_backend(self, chain: SampleChain) -> ChainBackend:
@@ -81,7 +81,7 @@ class ChainBackendContract(ABC):
         backend.close()
 
     def test_heights_span_the_chain(self, backend: ChainBackend, chain: SampleChain) -> None:
-        """The base and latest heights are the heights of the first and last block."""
+        """Base and latest height are the heights of the first and the last block."""
         base = chain.blocks[0].block.header.height
         assert backend.reads.base_height() == base
         assert backend.reads.base_meta() == backend.reads.block_meta(base)
@@ -90,7 +90,7 @@ class ChainBackendContract(ABC):
     def test_blocks_come_back_as_they_went_in(
         self, backend: ChainBackend, chain: SampleChain
     ) -> None:
-        """Every block, block ID and block meta is returned as it was stored."""
+        """Every block, block ID and metadata is returned as it was stored."""
         for item in chain.blocks:
             height = item.block.header.height
             block_id, size = hashes.block_id(item.block)
@@ -102,7 +102,7 @@ class ChainBackendContract(ABC):
             assert backend.reads.height_of(block_id.hash) == height
 
     def test_metas_come_highest_first(self, backend: ChainBackend) -> None:
-        """A range of metas includes both ends, from high to low."""
+        """Metadata of a range includes both ends, highest first."""
         low, high = backend.reads.base_height(), backend.reads.latest_height()
         metas = backend.reads.block_metas(low, high)
         assert [meta.header.height for meta in metas] == list(range(high, low - 1, -1))
@@ -111,8 +111,8 @@ class ChainBackendContract(ABC):
     def test_commits_are_those_of_the_next_block(
         self, backend: ChainBackend, chain: SampleChain
     ) -> None:
-        """A block's commit is the one in the next block; the last block's is the seen
-        commit."""
+        """A block's commit is the one in the next block; for the last block, it is the commit
+        that was stored with it."""
         for item, child in zip(chain.blocks, chain.blocks[1:], strict=False):
             assert backend.reads.commit(item.block.header.height) == child.block.last_commit
         assert backend.reads.commit(backend.reads.latest_height()) == chain.blocks[-1].commit
@@ -151,7 +151,8 @@ class ChainBackendContract(ABC):
         assert verify_chain(backend.reads) == len(chain.blocks)
 
     def test_validators_are_known_two_heights_ahead(self, backend: ChainBackend) -> None:
-        """Sets are known for every height up to two above the latest, and for no other."""
+        """Validator sets are available for every height up to two above the latest, and for no
+        other height."""
         low, high = backend.reads.base_height(), backend.reads.latest_height()
         for height in range(low, high + 3):
             assert backend.reads.validators(height).total_power > 0
@@ -160,8 +161,8 @@ class ChainBackendContract(ABC):
                 backend.reads.validators(height)
 
     def test_parameters_are_known_one_height_ahead(self, backend: ChainBackend) -> None:
-        """Parameters are known for every height up to one above the latest, and for no
-        other."""
+        """Parameters are available for every height up to one above the latest, and for no
+        other height."""
         low, high = backend.reads.base_height(), backend.reads.latest_height()
         assert backend.reads.consensus_params(low) == backend.reads.genesis().consensus_params
         backend.reads.consensus_params(high + 1)
@@ -192,7 +193,8 @@ class ChainBackendContract(ABC):
                 backend.reads.tx(unknown)
 
     def test_an_empty_chain_has_no_heights(self, empty: ChainBackend) -> None:
-        """Before the first block both heights are 0, and the first set is known."""
+        """Before the first block, both heights are 0, and the first validator set is
+        available."""
         assert (empty.reads.base_height(), empty.reads.latest_height()) == (0, 0)
         first = empty.reads.initial_height()
         assert empty.reads.validators(first).total_power > 0
@@ -212,7 +214,7 @@ class ChainBackendContract(ABC):
         assert backend.reads.wait_for_height(latest - 1, timeout=60) == latest
 
     def test_a_wait_ends_at_its_timeout(self, backend: ChainBackend) -> None:
-        """Waiting without news returns the latest height after the timeout."""
+        """Waiting without a new block returns the latest height after the timeout."""
         latest = backend.reads.latest_height()
         assert backend.reads.wait_for_height(latest, timeout=0.01) == latest
 
@@ -229,7 +231,8 @@ class ChainBackendContract(ABC):
             filters.get("0x1")
 
     def test_the_filter_limit_is_divided_among_clients(self, backend: ChainBackend) -> None:
-        """The client with the most filters loses one, until the new client has its share."""
+        """At the limit, a new client evicts a filter of the client with the most, until it has
+        its share."""
         filters = backend.filters
         made = PolledFilter("0x1", FilterKind.BLOCKS, 3, "{}", owner="one")
         for request_id in ("0x1", "0x2", "0x3"):

@@ -1,5 +1,5 @@
-"""A whole node on a free port of the loopback interface, in this process, started in under a
-second."""
+"""A complete node in this process, on a free port of the loopback interface, which starts in
+less than a second."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ class Node:
         return self.chain.produce()
 
 
-# For requests that are still executed at the end.
+# Seconds to wait for requests that are still executed when the node is closed.
 _PATIENCE_S = 10.0
 
 
 class _Requests:
-    """A WSGI application that can be closed: a later request would open the closed store
+    """A WSGI application that can be closed, as a later request would open the closed store
     again."""
 
     def __init__(self, app: Flask) -> None:
@@ -71,7 +71,7 @@ class _Requests:
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Refuse new requests, and wait for those that have begun."""
+        """Refuse new requests, and wait until requests in progress have ended."""
         with self._changed:
             self._closed = True
             self._changed.wait_for(lambda: not self._count, _PATIENCE_S)
@@ -79,11 +79,11 @@ class _Requests:
 
 @contextmanager
 def serve(app: Flask, port: int = 0) -> Iterator[str]:
-    """Serve an app with threads, on a free port unless one is given; yield its base URL."""
+    """Serve an app with threads on ``port``, by default a free one; yield its base URL."""
     requests = _Requests(app)
     server = make_server("127.0.0.1", port, requests, threaded=True)
-    # The server notices its shutdown at the next poll, and tests would wait half a second for
-    # it.
+    # Poll every 20 ms, because the server notices its shutdown at the next poll: by default,
+    # tests would wait half a second for it.
     thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     try:
@@ -98,7 +98,7 @@ def serve(app: Flask, port: int = 0) -> Iterator[str]:
 
 @contextmanager
 def run_node(folder: Path | None = None, **settings: Any) -> Iterator[Node]:
-    """Run a node with a manual clock and no producer thread: the test produces blocks.
+    """Run a node with a manual clock; only calls of :meth:`Node.produce` produce blocks.
 
     ``settings`` are settings of the mount, such as ``dialect``.
     """

@@ -1,7 +1,5 @@
-"""pytest plugin: ``noderpc_chain``, ``noderpc_url``, ``noderpc_node`` and fixtures of features.
-
-``noderpc_cassette`` replays a node's responses.
-"""
+"""pytest plugin with the fixtures ``noderpc_chain``, ``noderpc_url``, ``noderpc_node``,
+``noderpc_cassette``, and those of features."""
 
 from __future__ import annotations
 
@@ -12,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-# Every pytest run in the environment loads this file, so other modules are imported only when
-# needed.
+# Import other modules only when they are needed, because every run of pytest in the
+# environment loads this file.
 if TYPE_CHECKING:
     from ..chain.embedded import EmbeddedChain
     from .node import Node
 
-# pytest loads these as well: the fixtures of a feature are in its ``pytest_plugin.py``.
+# pytest also loads these plugins: a feature has its fixtures in its ``pytest_plugin.py``.
 pytest_plugins = [
     f"flask_noderpc.{each.parent.name}.pytest_plugin"
     for each in sorted(Path(__file__).parents[1].glob("*/pytest_plugin.py"))
@@ -27,13 +25,14 @@ pytest_plugins = [
 
 @pytest.fixture
 def noderpc_settings() -> dict[str, Any]:
-    """The settings of this test's node, such as ``dialect``; override it to change them."""
+    """Settings of this test's node, such as ``dialect``; override this fixture to change
+    them."""
     return {}
 
 
 @pytest.fixture
 def noderpc_node(noderpc_settings: dict[str, Any]) -> Iterator[Node]:
-    """A separate node for this test: ``url``, ``chain``, ``clock``, ``produce()``."""
+    """A separate node for this test, with ``url``, ``chain``, ``clock`` and ``produce()``."""
     from .node import run_node
 
     with run_node(**noderpc_settings) as node:
@@ -54,8 +53,8 @@ def noderpc_url(noderpc_node: Node) -> str:
 
 @pytest.fixture
 def noderpc_cassette(request: pytest.FixtureRequest) -> Iterator[Callable[..., str]]:
-    """Serve a file next to the test, ``noderpc_cassette("file.json", upstream="http://…")``;
-    return its URL.
+    """Function that serves a cassette file next to the test, and returns its URL:
+    ``noderpc_cassette("file.json", upstream="http://…")``.
 
     If the file does not exist, the upstream's responses are recorded.
     """

@@ -235,7 +235,7 @@ def test_a_number_beyond_the_store_s_is_a_store_error(
     block = maker.block(b"a=1")
     huge = replace(block.results, tx_results=(ExecTxResult(gas_used=1 << 63),))
 
-    with pytest.raises(StoreError, match="does not fit into the store"):
+    with pytest.raises(StoreError, match="at most 64 bits"):
         store.append_block(replace(block, results=huge))
 
     assert store.reads.latest_height() == 0

@@ -127,7 +127,7 @@ def test_a_backup_can_be_continued_as_a_separate_chain(
 def test_a_backup_never_overwrites(store: SQLiteBackend, tmp_path: Path) -> None:
     (tmp_path / "there").write_text("precious")
 
-    with pytest.raises(StoreError, match="there: is there already"):
+    with pytest.raises(StoreError, match="there: the file exists already"):
         store.backup(tmp_path / "there")
 
     assert (tmp_path / "there").read_text() == "precious"

@@ -86,7 +86,7 @@ def test_another_program_s_database_is_refused_and_left_as_it_is(
             open_store().reads.latest_height()
         message = str(caught.value)
 
-    assert f"{path}: the file is a database of another program, no store" in message
+    assert f"{path}: expected a flask-noderpc store, got a database of another" in message
     assert path.read_bytes() == content
 
 

@@ -63,7 +63,10 @@ def test_an_earlier_store_that_is_only_read_names_the_cure(
     verified = CliRunner().invoke(main, ["verify", str(earlier)])
 
     assert refused.exit_code != 0
-    assert "lacks m102_checksums, m103_checksums_filled: start its node" in refused.output
+    assert (
+        "lacks the migrations m102_checksums, m103_checksums_filled: start its node"
+        in refused.output
+    )
     assert (migrated.exit_code, verified.exit_code) == (0, 0)
     assert "3 blocks verified" in verified.output
     assert_migrated(open_store(application=KVStore), earlier)

@@ -225,7 +225,7 @@ def test_a_store_begins_at_a_block_that_such_keys_signed(
     with caplog.at_level(logging.WARNING):
         assert store.verify() == 4
     assert caplog.messages == [
-        "not verified: some signatures: ml_dsa_65 keys need a newer cryptography"
+        "some signatures could not be verified: ml_dsa_65 keys need a newer cryptography"
     ]
 
 
@@ -342,7 +342,7 @@ def test_keys_of_an_unknown_type_are_stored_and_marked_as_not_verified(
     with caplog.at_level(logging.WARNING):
         assert store.verify() == 2
     assert caplog.messages == [
-        "not verified: some signatures: signatures of falcon keys can't be verified"
+        "some signatures could not be verified: signatures of falcon keys can't be verified"
     ]
     assert store.all_unchecked() == {
         "validators_hash": (2, 2, 3),

@@ -222,7 +222,7 @@ def test_a_fork_waits_for_reads_that_are_under_way(path: Path) -> None:
 def test_a_child_forked_during_a_read_raises_a_clear_error(path: Path) -> None:
     out, err, code = run(READING, path, 0.1, 30)
 
-    assert out.startswith("this process was forked while the store was being read")
+    assert out.startswith("this process was forked while the store was in use")
     assert (out.splitlines()[-1], err, code) == ("1", "", 0)
 
 

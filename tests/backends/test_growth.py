@@ -149,13 +149,13 @@ def test_a_full_disk_leaves_the_store_as_it_is(
     result = CliRunner().invoke(main, ["compact", str(path)])
 
     assert result.exit_code == os.EX_CONFIG
-    assert "the copy takes 0 MB, and the disk has 0" in result.output
+    assert "expected 0 MB of free disk space for the copy, got 0" in result.output
     monkeypatch.undo()
     assert open_store().verify() == 10
 
 
 def test_a_missing_store_is_not_compacted(open_store: OpenStore, path: Path) -> None:
-    with pytest.raises(StoreError, match="no store is here"):
+    with pytest.raises(StoreError, match="the file does not exist"):
         open_store(path.with_name("none.db")).compact()
 
 

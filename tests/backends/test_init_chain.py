@@ -26,7 +26,7 @@ def test_a_chain_is_initialised_once(store: SQLiteBackend, maker: ChainMaker) ->
 def test_another_genesis_is_refused(store: SQLiteBackend) -> None:
     another = ChainMaker(chain_id="another")
 
-    with pytest.raises(StoreError, match="'sample-chain' of another genesis"):
+    with pytest.raises(StoreError, match="'sample-chain', with another genesis"):
         store.init_chain(another.genesis, another.state)
 
 
@@ -62,5 +62,5 @@ def test_a_store_without_a_chain_asks_for_init_chain(
         lambda: backend.append_block(maker.block()),
         lambda: backend.reads.consensus_params(1),
     ):
-        with pytest.raises(StoreError, match="init_chain or init_at comes first"):
+        with pytest.raises(StoreError, match="call init_chain or init_at first"):
             use()

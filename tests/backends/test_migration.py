@@ -171,7 +171,7 @@ def test_a_migration_can_be_interrupted_and_goes_on(
     store = open_store(path, application=KVStore)
 
     if steps == 1:
-        with pytest.raises(StoreError, match="migrate it with `noderpc migrate`"):
+        with pytest.raises(StoreError, match="run `noderpc migrate`"):
             store.reads.latest_height()
     result = CliRunner().invoke(main, ["migrate", str(path)])
 
@@ -229,7 +229,7 @@ def test_a_large_store_names_the_command(
     unpack("whole", path)
     monkeypatch.setattr(schema, "_MAX_BLOCKS_WHEN_OPENED", BLOCKS - 1)
 
-    with pytest.raises(StoreError, match="migrate it with `noderpc migrate`"):
+    with pytest.raises(StoreError, match="run `noderpc migrate`"):
         open_store(f"{path.as_uri()}?mode={where}").reads.latest_height()
 
 
@@ -248,7 +248,7 @@ def test_a_file_of_something_else_is_not_migrated(path: Path) -> None:
     result = CliRunner().invoke(main, ["migrate", str(path)])
 
     assert result.exit_code == os.EX_CONFIG
-    assert "no store of flask-noderpc" in result.output
+    assert "expected a flask-noderpc store" in result.output
 
 
 def test_a_store_of_before_0_1_names_the_version(open_store: OpenStore, path: Path) -> None:

@@ -60,7 +60,7 @@ def test_a_capability_is_replaced_on_one_backend(reader: ChainBackend) -> None:
 
 
 def test_a_backend_that_only_reads_takes_no_transactions(reader: ChainBackend) -> None:
-    with pytest.raises(NotSupported, match="does not take transactions"):
+    with pytest.raises(NotSupported, match="accepts no transactions"):
         reader.mempool.submit(b"a=b")
 
     assert reader.mempool.pending(10).txs == ()
@@ -111,7 +111,7 @@ def test_a_backend_that_finds_a_block_elsewhere_does_not_verify(sample: SampleCh
 
     backend = ChainBackend(Lost(sample.genesis, sample.blocks, state=sample.state))
 
-    with pytest.raises(InvalidBlock, match="block 3: found under another hash"):
+    with pytest.raises(InvalidBlock, match="block 3: a look-up of its hash"):
         verify_chain(backend.reads)
 
 
@@ -134,7 +134,7 @@ def test_a_chain_can_be_verified_from_a_later_block_on(sample: SampleChain) -> N
 def test_a_store_without_a_chain_takes_no_transactions(open_store: OpenStore) -> None:
     backend = open_store(application=KVStore)
 
-    with pytest.raises(StoreError, match="init_chain or init_at comes first"):
+    with pytest.raises(StoreError, match="call init_chain or init_at first"):
         backend.mempool.submit(b"a=b")
 
 
@@ -146,7 +146,9 @@ def test_a_store_that_lost_its_validators_takes_no_blocks(
     with closing(sqlite3.connect(path)) as plain, plain:
         plain.execute("DELETE FROM validator_priorities")
 
-    with pytest.raises(StoreError, match="no results, validators or parameters for its head"):
+    with pytest.raises(
+        StoreError, match="latest block has no results, validators or parameters"
+    ):
         open_store().head()
 
 
@@ -191,10 +193,10 @@ def test_a_subclass_replaces_the_capabilities_of_a_chain(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("reads", [None, "chain.db", ChainBackend])
 def test_what_can_not_be_read_is_refused(reads: Any) -> None:
-    with pytest.raises(ConfigurationError, match=r"reads is .*: expected a ChainReads"):
+    with pytest.raises(ConfigurationError, match=r"reads: expected a ChainReads"):
         ChainBackend(reads)
 
 
 def test_a_mempool_of_a_store_has_no_subclass() -> None:
-    with pytest.raises(TypeError, match="Filtered: derive your own mempool from Mempool"):
+    with pytest.raises(TypeError, match=r"Filtered: .* derive it from Mempool"):
         type("Filtered", (SQLMempool,), {})

@@ -22,7 +22,7 @@ from .conftest import OpenStore
 
 BLOCKS, TRUSTED = 30, 20
 LOW, HIGH = 11, 24
-CURE = "add the blocks of its own chain, or begin another store"
+CURE = "add blocks of this chain, or use another store"
 
 
 class Chain:
@@ -131,7 +131,7 @@ def test_blocks_before_a_wrong_one_are_stored(
 def test_another_block_at_a_stored_height_is_refused(
     store: SQLiteBackend, chain: Chain, fork: Chain, height: int
 ) -> None:
-    with refused(store, height, "the store has another one, [0-9A-F]{64}"):
+    with refused(store, height, "expected the stored block [0-9A-F]{64}"):
         store.backfill(fork.older(height))
     if height > LOW:
         with refused(store, height, "height is "):
@@ -176,7 +176,7 @@ def test_the_beginning_of_another_chain_is_refused(
     store: SQLiteBackend, chain: Chain, fork: Chain
 ) -> None:
     shown = re.escape(store.location.display_name)
-    known = rf"^{shown}: the store holds chain 'sample-chain' that began .*another"
+    known = rf"^{shown}: the store already has chain 'sample-chain', begun .*another"
     maker = ChainMaker((10,))
 
     with pytest.raises(StoreError, match=known):

@@ -117,7 +117,7 @@ def test_a_store_gets_the_steps_that_it_lacks_when_it_is_opened(
     assert taken(first_step, "notes") == NAMES
     assert taken(first_step, "flask_noderpc") == CORE.names
     assert notes(first_step) == FILLED
-    assert "are migrated: n2_text, n3_filled" in caplog.text
+    assert "of an earlier version: n2_text, n3_filled" in caplog.text
 
 
 def test_a_store_that_is_only_read_names_the_steps_that_it_lacks(
@@ -130,7 +130,7 @@ def test_a_store_that_is_only_read_names_the_steps_that_it_lacks(
     verified = CliRunner().invoke(main, ["verify", str(first_step)])
 
     assert refused.exit_code != 0
-    assert "lacks n2_text, n3_filled: start its node, or run" in refused.output
+    assert "lacks the migrations n2_text, n3_filled: start its node, or run" in refused.output
     assert (migrated.exit_code, verified.exit_code) == (0, 0)
     assert notes(first_step) == FILLED
 
@@ -165,9 +165,9 @@ def test_a_step_that_was_interrupted_goes_on(
     [
         ([*NAMES, "n4_later"], r"by a newer flask-noderpc \(n4_later\): upgrade"),
         ([NAMES[0], "n2_other"], r"by a newer flask-noderpc \(n2_other\): upgrade"),
-        ([NAMES[0], NAMES[2]], "in this order without a gap"),
-        ([NAMES[1], NAMES[0], NAMES[2]], "in this order without a gap"),
-        (NAMES[1:], "in this order without a gap"),
+        ([NAMES[0], NAMES[2]], "in this order: it was created"),
+        ([NAMES[1], NAMES[0], NAMES[2]], "in this order: it was created"),
+        (NAMES[1:], "in this order: it was created"),
     ],
 )
 @pytest.mark.parametrize("mode", ["rw", "ro"])

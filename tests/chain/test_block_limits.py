@@ -180,7 +180,7 @@ def test_a_proposal_that_fits_no_block_is_refused(unstarted: Open, tmp_path: Pat
     limited(tmp_path, max_bytes=4000)
     chain = unstarted(application=Greedy)
 
-    with pytest.raises(InvalidBlock, match="proposes 5005 bytes"):
+    with pytest.raises(InvalidBlock, match="bytes of transactions, got 5005"):
         chain.produce()
 
     assert chain.reads.latest_height() == 0

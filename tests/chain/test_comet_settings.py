@@ -96,7 +96,7 @@ FLAGS = {
     "rpc.max_body_bytes = 9": "--max-body-bytes",
     "rpc.timeout_broadcast_tx_commit = '1m0.5s'": "--broadcast-timeout",
     "rpc.tls_cert_file = 'own.pem'": "--rpc.tls_cert_file",
-    "p2p.persistent_peers = 'abc@10.0.0.1:26656'": "there is no P2P network",
+    "p2p.persistent_peers = 'abc@10.0.0.1:26656'": "this node has no P2P network",
     "consensus.timeout_commit = '5s'": "--block-interval (NODERPC_BLOCK_INTERVAL) is 1.0",
     "instrumentation.prometheus = true": "--metrics (NODERPC_METRICS) is false",
 }

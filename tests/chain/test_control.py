@@ -152,7 +152,7 @@ def test_blocks_with_pending_transactions_are_made_one_by_one(tmp_path: Path) ->
 
 def test_too_many_blocks_are_refused_with_the_reason(chain: EmbeddedChain) -> None:
     height = chain.reads.latest_height()
-    with pytest.raises(ValueNotAllowed, match="expected at most 100000 for one call"):
+    with pytest.raises(ValueNotAllowed, match="expected at most 100000 per call"):
         chain.control.mine(100_001)
     assert chain.reads.latest_height() == height
 
@@ -208,7 +208,7 @@ def test_time_does_not_go_where_no_block_can_follow(chain: EmbeddedChain) -> Non
         lambda: control.set_next_time(10_000_000_000),
         lambda: control.mine(2, step=10_000_000_000),
     ):
-        with pytest.raises(ValueNotAllowed, match="too far ahead"):
+        with pytest.raises(ValueNotAllowed, match="timestamp: expected at most"):
             ahead()
     before = time_of(chain, chain.reads.latest_height())
     assert before < time_of(chain, control.mine()) < before + 100
@@ -353,7 +353,7 @@ def test_no_more_than_10_000_snapshots_are_held(tmp_path: Path) -> None:
         for _ in range(9_999):
             chain.control.snapshot()
 
-        with pytest.raises(Busy, match="to revert to one drops it and all later ones"):
+        with pytest.raises(Busy, match="revert to one, which deletes it"):
             chain.control.snapshot()
 
         assert chain.control.revert(first)
@@ -389,7 +389,7 @@ def test_time_ends_before_the_numbers_of_the_store_do(
         lambda: control.mine(time=seconds),
         lambda: control.mine(2, step=seconds),
     ):
-        with pytest.raises(ValueNotAllowed, match="is too far ahead: the last is 91"):
+        with pytest.raises(ValueNotAllowed, match="timestamp: expected at most 91"):
             change()
     assert control.shift(0) - before < 60
     control.mine()
@@ -414,7 +414,7 @@ def test_the_process_that_makes_the_blocks_is_driven_and_no_other(tmp_path: Path
                 patch_tx(Change(overrides={SOMEBODY: AccountOverride(balance=5)}))
             ),
         ):
-            with pytest.raises(LeaseLost, match="another process produces blocks"):
+            with pytest.raises(LeaseLost, match="another process .*produces blocks"):
                 drive()
         # A mempool on any host asks this before it accepts a transaction.
         assert not control.automines()

@@ -34,7 +34,7 @@ def marks(folder: Path) -> list[Path]:
 
 @pytest.fixture(scope="module")
 def protected(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EvmNode]:
-    """A node with control of its chain, whose key is not a development key."""
+    """A node with control of its chain, whose key a development key is needed."""
     folder = tmp_path_factory.mktemp("protected")
     home.create(folder, None, 1_700_000_000 * SECOND)
     with run_evm_node(folder) as node:
@@ -66,7 +66,7 @@ def test_a_method_that_signs_heights_again_is_refused(
 
     error = call(protected.url, method, params).json["error"]
 
-    assert "is not a development key" in json.dumps(error)
+    assert "a development key is needed" in json.dumps(error)
     assert "use a new home" in json.dumps(error)
     assert protected.chain.reads.hash_at(2) == before
 
@@ -93,7 +93,7 @@ def test_python_control_is_refused_too(protected: EvmNode) -> None:
         lambda: control.set_step(5),
         lambda: control.mine(1, time=2_000_000_000),
     ):
-        with pytest.raises(KeyProtected, match="is not a development key"):
+        with pytest.raises(KeyProtected, match="a development key is needed"):
             change()
 
 
@@ -107,7 +107,7 @@ def test_a_revert_of_a_bank_is_refused(open_chain: Open, tmp_path: Path) -> None
 
         error = reply(url, "dev_revert", id=number)["error"]
 
-    assert "is not a development key" in json.dumps(error)
+    assert "a development key is needed" in json.dumps(error)
     assert chain.reads.latest_height() == 2
 
 

@@ -218,7 +218,9 @@ def test_evidence_larger_than_a_block_takes_is_refused(
     chain = open_chain()
     chain.produce()
 
-    with pytest.raises(InvalidEvidence, match=r"it takes \d+ bytes, a block takes 300"):
+    with pytest.raises(
+        InvalidEvidence, match=r"expected at most 300 bytes of evidence, .*, got \d+"
+    ):
         chain.evidence.submit(double_vote(chain, KEYS[0]))
 
 
@@ -270,10 +272,12 @@ def test_the_pool_has_a_bound(
     monkeypatch.setattr(pool, "MAX_PENDING", 1)
     three.evidence.submit(double_vote(three, KEYS[0]))
 
-    with pytest.raises(EvidencePoolFull, match="1 pieces of evidence wait"):
+    with pytest.raises(EvidencePoolFull, match="evidence pool is full: 1 pieces"):
         three.evidence.submit(double_vote(three, KEYS[1]))
     reply = sent(client, double_vote(three, KEYS[1]))
-    assert reply["error"]["data"].startswith("failed to add evidence: 1 pieces")
+    assert reply["error"]["data"].startswith(
+        "failed to add evidence: evidence pool is full: 1 pieces"
+    )
 
 
 FAILED = "failed to add evidence: Invalid evidence: "

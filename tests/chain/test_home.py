@@ -164,7 +164,7 @@ def test_a_file_that_can_t_be_read_is_named(tmp_path: Path, name: str, content: 
     [
         ("PrivKeyEd25519", "PrivKeySecp256k1", "expected 32 bytes, got 64"),
         ("PrivKeyEd25519", "PrivKeySr25519", "expected a tendermint/PrivKeyEd25519 or"),
-        ("BQUFBQUF", "AAAAAAAA", "public key does not belong to the seed"),
+        ("BQUFBQUF", "AAAAAAAA", "expected the public key of the seed"),
     ],
 )
 def test_another_kind_of_key_is_refused(
@@ -230,6 +230,6 @@ def test_two_keys_with_one_record_are_refused(tmp_path: Path, is_link: bool) -> 
         )
 
     with pytest.raises(
-        ConfigurationError, match=r"validator_state\S*: expected a record for each"
+        ConfigurationError, match=r"validator_state\S*: expected a separate record"
     ):
         home.load(tmp_path, GENESIS_TIME)

@@ -110,7 +110,7 @@ def test_without_the_library_the_error_names_the_extra(
 @pytest.mark.parametrize("secret", [SECRET[:31], SECRET + b"\1", bytes(32), b"\xff" * 32])
 @KINDS
 def test_an_unusable_secret_is_refused(kind: str, secret: bytes) -> None:
-    with pytest.raises(ConfigurationError, match=r"key file: the .* is not usable"):
+    with pytest.raises(ConfigurationError, match=r"key file: the .* can't be used"):
         read_validator_key(document(kind, secret))
 
 

@@ -276,5 +276,5 @@ def test_a_height_below_the_record_is_not_signed(open_chain: Open, tmp_path: Pat
     state = chain.home / STATE
     state.write_bytes(LastSigned(BLOCKS + 5, 0, 3).document())
 
-    with pytest.raises(ChainHalted, match=f"has signed height {BLOCKS + 5}"):
+    with pytest.raises(ChainHalted, match=f"has already signed height {BLOCKS + 5}"):
         chain.produce()

@@ -265,7 +265,7 @@ def test_merkle_refuses_a_chain_of_another_application(open_chain: Open) -> None
     chain.close()
     clear_application(chain.store.location.path)
 
-    with pytest.raises(StoreError, match="height 1 belongs to another application"):
+    with pytest.raises(StoreError, match="no state of this application at height 1"):
         open_chain(application=MerkleKVStore)
 
 
@@ -277,7 +277,7 @@ def test_another_application_refuses_a_merkle_chain(open_chain: Open) -> None:
     clear_application(chain.store.location.path)
 
     other = open_chain()
-    with pytest.raises(StoreError, match="state is not that of block 1"):
+    with pytest.raises(StoreError, match="state differs from the state after block 1"):
         other.produce()
     other.close()
 

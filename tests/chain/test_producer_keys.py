@@ -75,7 +75,7 @@ def test_two_thirds_or_less_halt_the_chain_with_a_clear_text(
     chain = open_chain()
 
     with pytest.raises(
-        ChainHalted, match=rf"hold 10 of {10 + power} voting power.*priv_validator_key\*\.json"
+        ChainHalted, match=rf"got 10 of {10 + power}: .*priv_validator_key\*\.json"
     ):
         chain.produce()
 
@@ -118,7 +118,7 @@ def test_a_start_with_two_thirds_or_less_is_refused_and_stores_nothing(
     write_home(tmp_path, {1: 10, 2: power}, [1])
     chain = unstarted(produce=True)
 
-    with pytest.raises(ConfigurationError, match=rf"hold 10 of {10 + power}.*NODERPC_PRODUCE"):
+    with pytest.raises(ConfigurationError, match=rf"got 10 of {10 + power}.*NODERPC_PRODUCE"):
         chain.start()
 
     assert not chain.store.has_chain()
@@ -136,7 +136,7 @@ def test_a_start_counts_the_validators_of_the_next_block(
         chain.produce()
     chain.close()
 
-    with pytest.raises(ConfigurationError, match="hold 10 of 20"):
+    with pytest.raises(ConfigurationError, match="got 10 of 20"):
         unstarted(produce=True).start()
 
     assert open_chain().reads.latest_height() == 2

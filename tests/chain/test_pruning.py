@@ -141,7 +141,9 @@ def test_ethereum_s_code_needs_the_hashes_of_the_last_blocks(
         machine = EvmRuntime(state, str(tmp_path / "chain.db"), ExecutionLimits())  # type: ignore[arg-type]
         return EvmApplication(state, machine, 9000)  # type: ignore[arg-type]
 
-    with pytest.raises(ConfigurationError, match="NODERPC_RETAIN_BLOCKS = 256"):
+    with pytest.raises(
+        ConfigurationError, match="NODERPC_RETAIN_BLOCKS: expected at least 257"
+    ):
         unstarted(application=application, retain_blocks=256)
     unstarted(application=application, retain_blocks=257)
 

@@ -73,7 +73,7 @@ def test_an_application_ahead_of_its_store_is_refused(open_chain: Open, tmp_path
     file = tmp_path / "app.json"
     file.write_text('[["1"], ["2"]]')
 
-    with pytest.raises(StoreError, match="the application is at height 2, its store at 0"):
+    with pytest.raises(StoreError, match=r"the application is at height 2, .* height 0"):
         open_chain(application=Recorder(file))
 
 
@@ -87,7 +87,7 @@ def test_an_application_that_comes_to_another_state_is_refused(open_chain: Open)
             made = super().finalize_block(block)
             return BlockExecution(made.tx_results, b"another")
 
-    with pytest.raises(StoreError, match="state at height 1 differs"):
+    with pytest.raises(StoreError, match="app hash at height 1 differs"):
         open_chain(application=Another())
 
 

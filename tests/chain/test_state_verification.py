@@ -91,10 +91,10 @@ _IS_WRITTEN = (
     f" WHERE {begins('o.key', 'old/')} AND instr(o.key, app_state.key))"
 )
 STATES = (
-    ("kvstore", "key = CAST('size' AS BLOB)", lambda _: b"77", "that of block 3"),
-    ("merkle", f"{_NODE} AND {_VALUE}", other, "is not in the app hash"),
-    ("merkle", f"{_NODE} AND NOT {_VALUE}", removed, "is not in the app hash"),
-    ("merkle", begins("key", "place:"), removed, "2 keys are stored"),
+    ("kvstore", "key = CAST('size' AS BLOB)", lambda _: b"77", "the state after block 3"),
+    ("merkle", f"{_NODE} AND {_VALUE}", other, "does not prove the value of key"),
+    ("merkle", f"{_NODE} AND NOT {_VALUE}", removed, "does not prove the value of key"),
+    ("merkle", begins("key", "place:"), removed, "got 2: restore"),
     ("bank", f"{begins('key', 'bank/')} AND {_IS_WRITTEN}", other, "the writes of block 3"),
     ("evm", "length(key) = 32", other, "of the state of block 3"),
     ("evm", "length(key) = 32", removed, "of the state of block 3"),

@@ -138,7 +138,9 @@ def test_init_reports_errors_in_one_line(app: Flask, tmp_path: Path) -> None:
 
     chain_of(again).close()
     assert found.exit_code == os.EX_CONFIG
-    assert found.output.startswith("Error: NODERPC_CHAIN_ID is 'two' and the genesis")
+    assert found.output.startswith(
+        "Error: NODERPC_CHAIN_ID: expected 'one', the chain ID of the genesis"
+    )
 
 
 def test_verify_checks_each_store_once(app: Flask) -> None:

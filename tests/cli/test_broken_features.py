@@ -91,7 +91,10 @@ def asked(
             "the application 'kvstore' is declared by the core and by the feature 'acme': give",
         ),
         ("Feature(name='acme', hit_indexes={'tx': INDEX})", "the index 'tx' is declared by"),
-        ("Feature(name='acme', hit_indexes={'a-b': INDEX})", "has an index 'a-b': its name is"),
+        (
+            "Feature(name='acme', hit_indexes={'a-b': INDEX})",
+            "with a letter, got 'a-b'; rename it",
+        ),
     ],
 )
 def test_a_broken_feature_is_reported_in_one_line(

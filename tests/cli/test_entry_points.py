@@ -259,7 +259,7 @@ def test_start_refuses_a_url_of_an_unknown_store(tmp_path: Path) -> None:
     )
 
     assert found.exit_code == 2, found.output
-    assert "set NODERPC_DATABASE to a file name" in found.output
+    assert "NODERPC_DATABASE: expected a file name" in found.output
     assert "secret" not in found.output
     assert list(tmp_path.iterdir()) == []
 
@@ -466,7 +466,10 @@ def test_a_backup_that_is_interrupted_goes_on_with_its_verification(
 
 @pytest.mark.parametrize(
     ("content", "text"),
-    [(b"", "no chain here"), (b"no database" * 500, "the file is not a SQLite database")],
+    [
+        (b"", "expected a store with a chain"),
+        (b"no database" * 500, "the file is not a SQLite database"),
+    ],
 )
 def test_a_file_that_is_no_store_is_reported_in_one_line_with_its_path(
     tmp_path: Path, content: bytes, text: str

@@ -144,7 +144,7 @@ def lines_by_hand() -> Iterator[Line]:
         ((*own, "--rpc.tls_cert_file", "x.pem"), "--rpc.tls_key_file"),
         ((*own, EVM_ON, "--tls.key-path", "x.pem"), "--tls.certificate-path"),
         ((*own, "--upstream", url, "--workers", "20"), "--upstream-concurrency"),
-        ((*own, "--upstream", url, "--upstream", url), "named twice"),
+        ((*own, "--upstream", url, "--upstream", url), " twice"),
         ((*own, "--upstream", url, "--upstream-dialect", "latin"), "NODERPC_UPSTREAM_DIALECT"),
         ((*own, "--database", "mysql://u:secret@h/d"), "NODERPC_DATABASE"),
         ((*own, "--database", "postgresql://u:secret@h/d"), "PGPASSFILE"),
@@ -169,7 +169,7 @@ def lines_by_hand() -> Iterator[Line]:
         (("migrate",), "--home"),
         (("import",), "URL"),
         (("import", "ftp://node"), "http://host:port"),
-        (("import", url, url), "named twice"),
+        (("import", url, url), " twice"),
         (("import", url, "--trust", "latest"), "--trust"),
         (("import", url, "--trust-period", "soon"), "--trust-period"),
         (("import", url, "--unchecked", "everything"), "--unchecked"),
@@ -339,7 +339,8 @@ def test_a_database_that_is_away_may_be_back_later(words: tuple[str, ...]) -> No
     assert found.exit_code == 1, found.output
     (line,) = found.stderr.splitlines()
     assert (
-        "postgresql://127.0.0.1:1/chain: the database can't be reached, is PostgreSQL" in line
+        "postgresql://127.0.0.1:1/chain: the database can't be reached: check that PostgreSQL"
+        in line
     )
 
 

@@ -101,7 +101,7 @@ def test_a_companion_begins_below_the_blocks_that_are_ahead(
     clock.now += 60 * SECOND
     reaches(followed, AHEAD - head_delay)
     until(lambda: "is not stored yet" not in client.get("/readyz").text, "no note")
-    assert "not followed" not in caplog.text
+    assert "new blocks are not stored" not in caplog.text
 
 
 def test_a_followed_chain_whose_next_block_is_ahead(

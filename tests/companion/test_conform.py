@@ -81,7 +81,7 @@ def test_a_node_that_is_none() -> None:
     with raw_node(sends(http(b"<html>"))) as url:
         done = conform(url)
     assert (done.exit_code, done.output.count("\n")) == (1, 1)
-    assert "not JSON" in done.output
+    assert "expected JSON" in done.output
 
 
 def test_the_time_of_all_probes_is_bounded() -> None:
@@ -90,7 +90,7 @@ def test_the_time_of_all_probes_is_bounded() -> None:
         findings = probe(
             ProbeTarget(Reader(Upstream(node.url, limits=LIMITS)), (), seconds=0.0)
         )
-    assert {each.note for each in findings} == {"not probed: the time was over"}
+    assert {each.note for each in findings} == {"not probed in time; pass more --seconds"}
 
 
 def _websocket_server(answer: str) -> Respond:
@@ -135,7 +135,7 @@ def test_a_websocket_that_is_none() -> None:
         peer.recv(1)
 
     with raw_node(hang, whole_request=True) as url:
-        assert "no answer" in reason_against(Address.parse(url), 0.05)
+        assert "no response" in reason_against(Address.parse(url), 0.05)
     assert "no websocket" in reason_against(Address.parse("127.0.0.1:1"), PATIENCE)
 
 

@@ -92,7 +92,7 @@ def test_what_does_not_decode_is_an_error_of_its_upstream(
     assert decoders.decode("comet-0.38", [*some, (ResultBlock, b'{"block":7}')]) is None
     # The process continues after an error.
     assert decoders.decode("comet-0.38", some) is not None
-    with pytest.raises(NotDecoded, match="block does not decode"):
+    with pytest.raises(NotDecoded, match="block: the result can't be decoded"):
         node.load_all([(ResultBlock, call("block"), jsoncodec.Raw(b'{"block":7}'))])
 
 

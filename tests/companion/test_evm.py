@@ -279,7 +279,7 @@ def test_a_node_of_another_chain_is_refused() -> None:
 def test_the_settings_name_what_they_need(caplog: pytest.LogCaptureFixture) -> None:
     """NODERPC_EVM_UPSTREAM needs NODERPC_UPSTREAM and the EVM layer, before it asks a node."""
     url = "http://127.0.0.1:8545"
-    with pytest.raises(ConfigurationError, match="needs NODERPC_UPSTREAM"):
+    with pytest.raises(ConfigurationError, match="expected NODERPC_UPSTREAM"):
         NodeRPC(
             Flask("host"),
             settings=[

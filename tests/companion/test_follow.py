@@ -122,8 +122,8 @@ def test_a_node_that_shows_a_block_s_app_hash_in_the_next_one_is_not_failing(
             grown(node, height + 1 - node.chain.reads.latest_height())
             reaches(followed, height)
         assert reason(followed) == ""
-    assert "no app hash" not in caplog.text
-    assert "answers again" not in caplog.text
+    assert "does not have the app hash" not in caplog.text
+    assert "responds again" not in caplog.text
 
 
 def test_blocks_that_are_followed_are_logged_with_their_lag(
@@ -291,7 +291,7 @@ def test_results_that_the_next_header_refutes_are_replaced(
     reaches(followed, 32)
 
     assert followed.reads.results(31) == chain.blocks[30].results
-    assert "refutes the results of block 31" in caplog.text
+    assert "refutes the stored results of block 31" in caplog.text
     assert followed.reads.version() != version
     assert followed.store.verify() == 32
 
@@ -308,7 +308,7 @@ def test_a_liar_alone_stops_the_companion(
     node.of_block = lambda block: replace(block, header=replace(block.header, time=1))
     grow(inner, chain.blocks[30])
 
-    until(lambda: "can be believed" in reason(followed), "the reason")
+    until(lambda: "nodes are refused" in reason(followed), "the reason")
     assert followed.reads.latest_height() == 30
 
 
@@ -353,7 +353,7 @@ def test_a_node_that_comes_back_as_another_version(
         until(lambda: "comet-1.0" in str(followed.store.identity()), "the new dialect")
         for height in range(1, 41):
             assert followed.reads.results(height) == chain.blocks[height - 1].results
-    assert "it is served after a restart" in caplog.text
+    assert "restart an app to serve it" in caplog.text
 
 
 def test_a_node_that_was_reset(chain: SampleChain, companion: Companion) -> None:
@@ -368,8 +368,8 @@ def test_a_node_that_was_reset(chain: SampleChain, companion: Companion) -> None
     with pytest.raises(UpstreamUnavailable):
         forwarding.mempool.submit(b"a=1")
     with serve(app_for(fork, dialect="comet-0.38"), _port(url)):
-        until(lambda: "it is of a fork" in reason(followed), "the reason")
-        with pytest.raises(NoUpstream, match="it is of a fork"):
+        until(lambda: "on a fork" in reason(followed), "the reason")
+        with pytest.raises(NoUpstream, match="on a fork"):
             forwarding.mempool.submit(b"a=1")
 
 
@@ -495,7 +495,7 @@ def test_events_are_compared_with_those_of_another_node(
     for block in chain.blocks[40:44]:
         for node in (lying.inner, honest):
             grow(node, block)
-    until(lambda: "are not those that are stored" in caplog.text, "the difference")
+    until(lambda: "reports differ, and nothing proves either" in caplog.text, "the difference")
     assert any(url in caplog.text for url in urls)
     assert set(followed.network.upstreams().values()) == {"up"}
 
@@ -586,7 +586,9 @@ def test_a_store_of_an_own_chain_is_not_followed_into(
     own.start()
     own.produce()
     own.close()
-    with pytest.raises(ConfigurationError, match="'kvstore', and not one of other nodes"):
+    with pytest.raises(
+        ConfigurationError, match="the embedded chain of the application 'kvstore'"
+    ):
         companion(serve_node(node_of(chain, 5)))
 
 

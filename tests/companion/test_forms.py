@@ -402,9 +402,9 @@ def test_a_chain_of_aggregated_signatures_is_refused_with_the_reason(
     with forked_node(node_of(chain, 20), "comet-1.0", changes) as node:
         followed = companion(node)
         followed.follow()
-        said = "votes of block_id_flag 4, and 1 to 3 can be verified"
+        said = "expected votes with block_id_flag 1 to 3, got 4"
         until(lambda: said in reason(followed), said)
-        assert "one aggregated signature, as Berachain's" in reason(followed)
+        assert "one aggregated signature, such as Berachain" in reason(followed)
         followed.close()
 
 
@@ -426,7 +426,9 @@ def test_a_block_without_its_hash_is_refused(
     with (
         forked_node(node_of(chain, 8), "comet-0.38", {"block": forge}) as url,
         closing(Upstream(url)) as node,
-        pytest.raises(UpstreamMismatch, match="block 3 does not have its hash"),
+        pytest.raises(
+            UpstreamMismatch, match="block 3: its header does not have the reported hash"
+        ),
     ):
         reads[read](Reader(node))
 

@@ -111,10 +111,10 @@ def broken(chain: SampleChain, serve_node: Serve) -> Iterator[Any]:
 
 
 WAYS = {
-    "text/plain": "block_results of height 20: HTTP status 200 with text/plain, not JSON; it"
-    " begins with b'oops: no such file'",
+    "text/plain": "block_results of height 20: expected JSON, got HTTP status 200 with"
+    " text/plain; it begins with b'oops: no such file'",
     "cut off": "block_results of height 20: the connection broke",
-    "not decodable": "block_results of height 20 does not decode: ",
+    "not decodable": "block_results of height 20: the result can't be decoded: ",
     "proto: wrong wireType": "proto: wrong wireType",
     "could not find results for height #20": "has no results of block 20",
     "502": "HTTP status 502 with text/html",
@@ -310,7 +310,7 @@ def test_a_backfill_that_stands_still_is_told(broken: Any, companion: Companion)
     backend.follow()
     client = app_for(backend, dialect="comet-0.38").test_client()
 
-    said = f"block {BAD} could not be fetched: upstream {url}: block of height {BAD}: HTTP"
+    said = f"block {BAD} could not be fetched: upstream {url}: block of height {BAD}: expected"
     until(lambda: said in client.get("/readyz").text, said)
     assert client.get("/readyz").status_code == 200
 
@@ -488,7 +488,10 @@ def test_a_node_that_hangs_is_told(
 
         proxy.hangs = True
 
-        until(lambda: "no node has answered within" in client.get("/readyz").text, "the node")
+        until(
+            lambda: "no upstream node has responded for" in client.get("/readyz").text,
+            "the node",
+        )
         assert client.get("/readyz").status_code == 503
         proxy.hangs = False
         proxy.released.set()
@@ -524,10 +527,10 @@ def test_a_full_record_of_missing_heights_is_said(
     known, client = Gaps(followed.store), app_for(followed).test_client()
     for height in range(HEIGHTS, HEIGHTS + MAX_GAPS - 1):
         known.note(height, "results", "x")
-    assert "not recorded" not in client.get("/readyz").text
+    assert "lack their block" not in client.get("/readyz").text
 
     for height in (1, 2, 3):
         known.note(height, "results", "x")
 
-    assert "height 2 and further ones are not recorded" in caplog.text
-    assert f"{MAX_GAPS} heights are recorded as incomplete" in client.get("/readyz").text
+    assert "height 2 and further ones are not fetched" in caplog.text
+    assert f"{MAX_GAPS} heights lack their block or results" in client.get("/readyz").text

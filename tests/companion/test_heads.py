@@ -115,7 +115,7 @@ def test_a_height_counts_if_its_node_shows_it(
         followed = follow(boastful, serve_node(inner))
         reaches(followed, 30)
         _grows(followed, chain, 25, inner)
-        assert "not followed" not in caplog.text
+        assert "new blocks are not stored" not in caplog.text
         followed.close()
 
 
@@ -139,7 +139,7 @@ def test_results_that_are_late_are_waited_for(
     until(lambda: len(asked) > 30, "it is asked again and again")
     executed.set()
     reaches(followed, 31)
-    assert "not followed" not in caplog.text
+    assert "new blocks are not stored" not in caplog.text
 
 
 def test_a_backfill_goes_on_when_nodes_have_older_blocks(
@@ -150,7 +150,7 @@ def test_a_backfill_goes_on_when_nodes_have_older_blocks(
     node = Pruned(node_of(chain), 40, 40)
     followed = follow(serve_node(ChainBackend(node)))
     reaches(followed, HEIGHTS, 40)
-    until(lambda: "no blocks below 40: they are asked later" in caplog.text, "the reason")
+    until(lambda: "no blocks below 40: they are asked again later" in caplog.text, "the reason")
     node.base = node.with_results = 1
     reaches(followed, HEIGHTS)
 

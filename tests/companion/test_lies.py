@@ -291,7 +291,7 @@ def test_no_store_begins_with_priorities_that_do_not_follow(
     assert store.reads.validators(25) == node_of(chain).reads.validators(25)
     with (
         closing(make_store(tmp_path / "alone.db")) as alone,
-        pytest.raises(NoUpstream, match="priorities at 31"),
+        pytest.raises(NoUpstream, match="priorities of height 31"),
     ):
         import_all(alone, upstreams_at(urls[0]), 20, 30)
 
@@ -418,7 +418,7 @@ def test_a_trusted_header_that_the_store_does_not_have(
     upstreams = upstreams_at(serve_node(node_of(chain)))
     import_all(store, upstreams, 1, 30)
     options = FetchOptions(TrustOptions(20, bytes(32), TRUST.period))
-    with pytest.raises(ConfigurationError, match="not the trusted one"):
+    with pytest.raises(ConfigurationError, match="expected the hash of this block"):
         import_all(store, upstreams, 1, 40, options)
 
 

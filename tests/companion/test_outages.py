@@ -46,7 +46,7 @@ def test_all_nodes_are_down_for_long(
         # The identity of the node is served meanwhile.
         assert followed.network.node_info().network == "sample-chain"
     until(lambda: "can't be reached" in reason(followed), "the reason")
-    until(lambda: caplog.text.count("the chain is not followed") > 3, "some attempts")
+    until(lambda: caplog.text.count("following the chain stopped") > 3, "some attempts")
     network = followed.network
 
     def shows_it() -> bool:

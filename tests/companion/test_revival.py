@@ -264,10 +264,10 @@ def _above_the_nodes(chain: SampleChain) -> TrustOptions:
 @pytest.mark.parametrize(
     ("of", "said"),
     [
-        (_wrong_hash, f"not the trusted one, {bytes(32).hex()}: .* --trust names a wrong hash"),
+        (_wrong_hash, f"not the trusted one, {bytes(32).hex()}: .* --trust has a wrong hash"),
         (_below_the_head, "--trust 5 is not above the head: pass --trust HEIGHT:HASH"),
         (_too_old, "--trust 38: expected a header that is at most 14 days.* of 2023-11-14T"),
-        (_above_the_nodes, f"--trust 81: expected .* whose latest block is {RECENT}"),
+        (_above_the_nodes, f"--trust 81: expected .* the nodes' latest block {RECENT}"),
     ],
 )
 def test_trusted_headers_that_revive_nothing(

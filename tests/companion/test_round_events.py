@@ -56,7 +56,9 @@ def test_subscriptions_to_what_blocks_do_not_hold_are_refused_with_the_reason(
             client.call("subscribe", {"query": query})
             error = client.json()["error"]
             assert error["code"] == -32603
-            assert error["data"].startswith(f"no events of {named} here: a companion reads")
+            assert error["data"].startswith(
+                f"events of {named} are not available here: a companion"
+            )
             assert "subscribe at one of the nodes that it follows" in error["data"]
 
 
@@ -74,5 +76,5 @@ def test_the_event_log_refuses_them_too(served: str) -> None:
     """Without a filter, the log has the events that are derived from blocks."""
     asked = quote(json.dumps({"query": "tm.event='TimeoutPropose'"}))
     refused = json.loads(get(f"{served}/events?filter={asked}"))
-    assert "no events of TimeoutPropose here" in refused["error"]["data"]
+    assert "events of TimeoutPropose are not available here" in refused["error"]["data"]
     assert json.loads(get(f"{served}/events?max_results=100"))["result"]["items"]

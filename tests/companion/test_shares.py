@@ -39,7 +39,7 @@ def test_all_together_are_no_more_than_the_budget(
 
 def test_more_processes_than_requests_are_refused() -> None:
     """The error names both settings."""
-    with pytest.raises(ConfigurationError, match=r"--upstream-concurrency .*--workers"):
+    with pytest.raises(ConfigurationError, match=r"--upstream-concurrency: .*--workers"):
         _shares(upstream_concurrency=8, workers=8)
 
 

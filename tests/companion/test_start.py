@@ -95,5 +95,5 @@ def test_an_upgrade_of_the_nodes_is_served_without_a_restart(tmp_path: Path) -> 
             until(
                 lambda: len(set(companion.children()) & set(before)) == 1, "the follower alone"
             )
-            assert "the nodes speak comet-1.0 now" in companion.log.read_text()
+            assert "to comet-1.0, which is served now" in companion.log.read_text()
             assert companion.end() == 0

@@ -27,7 +27,7 @@ from .fixtures import Way, call, running, serving
 CLIENTS = 8
 GOING_AWAY = 1001
 # On a busy machine, two workers that start together may wait too long for each other's lock.
-LOCKED = "another program holds the write lock (database is locked)"
+LOCKED = "another program holds the write lock: wait until it has ended (database is locked)"
 
 
 class Returning:

@@ -413,7 +413,7 @@ def test_an_explorer_without_its_mount_names_those_that_there_are() -> None:
     app.register_blueprint(explorer_bp, mount="elsewhere")
     app.testing = True
 
-    with pytest.raises(ConfigurationError, match="no node RPC is mounted as 'elsewhere'"):
+    with pytest.raises(ConfigurationError, match=r"name: expected a mount .* got 'elsewhere'"):
         app.test_client().get("/explorer/")
 
 

@@ -353,7 +353,7 @@ def test_a_host_that_is_not_served_gets_nothing(hosts: Ways, host: str) -> None:
     status, text = hosts.get("status")
     assert (status, text) == (
         403,
-        "invalid host specified (NODERPC_ALLOWED_HOSTS lists those served)\n",
+        "invalid host specified (add the host to NODERPC_ALLOWED_HOSTS)\n",
     )
     assert hosts.post("status") == hosts.post("eth_chainId", "/evm") == text
     assert hosts.app.test_client().get("/", headers=hosts.headers).status_code == 403

@@ -89,7 +89,7 @@ def test_rows_for_an_unknown_api_are_refused(given: Any) -> None:
     with pytest.raises(ConfigurationError) as caught:
         NodeRPC(rows=given)
 
-    assert str(caught.value).startswith(f"rows is {given!r}: expected a dict")
+    assert str(caught.value).startswith("rows: expected a dict")
     assert "evm_routes" in str(caught.value)
 
 

@@ -188,12 +188,15 @@ def test_an_argument_of_the_wrong_kind_is_refused_by_its_name(
     with pytest.raises(ConfigurationError) as caught:
         NodeRPC(**{argument: value})
 
-    assert str(caught.value) == f"{argument} is {value!r}: {needed}"
+    text = str(caught.value)
+    assert text.startswith(argument)
+    assert needed in text
+    assert repr(value) in text
 
 
 def test_init_app_refuses_objects_that_are_no_flask_app() -> None:
     for app in ("x", None):
-        with pytest.raises(ConfigurationError, match=f"app is {app!r}: expected a Flask app"):
+        with pytest.raises(ConfigurationError, match=f"app: expected a Flask app, got {app!r}"):
             NodeRPC().init_app(cast(Any, app))
 
 
@@ -201,7 +204,9 @@ def test_init_app_refuses_objects_that_are_no_flask_app() -> None:
 def test_a_prefix_that_is_no_path_is_refused_where_a_blueprint_is_registered(
     make_app: MakeApp, prefix: Any
 ) -> None:
-    with pytest.raises(ConfigurationError, match=f"url_prefix is {prefix!r}: expected a path"):
+    with pytest.raises(
+        ConfigurationError, match=f"url_prefix: expected a path .*, got {prefix!r}"
+    ):
         make_app().register_blueprint(noderpc_bp, url_prefix=prefix)
 
 
@@ -273,7 +278,11 @@ def test_the_environment_is_read_by_flask(
     [
         ("NODERPC_DIALECT", "klingon", "NODERPC_DIALECT = 'klingon': known are document"),
         ("NODERPC_APPLICATION", "forth", "NODERPC_APPLICATION = 'forth': known are kvstore"),
-        ("NODERPC_EXCLUDE_ROUTES", "blok", "NODERPC_EXCLUDE_ROUTES: no route 'blok'"),
+        (
+            "NODERPC_EXCLUDE_ROUTES",
+            "blok",
+            "NODERPC_EXCLUDE_ROUTES: expected names of routes, got 'blok'",
+        ),
     ],
 )
 def test_a_name_that_is_not_known_is_refused_with_those_that_are(

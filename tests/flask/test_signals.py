@@ -184,6 +184,6 @@ def test_a_failing_receiver_affects_nothing_else(
 
     failures = (record for record in caplog.records if record.name == "flask_noderpc.signals")
     assert [record.getMessage() for record in failures] == [
-        "a receiver of rpc-called failed",
-        "a receiver of block-committed failed",
+        "a receiver of the signal rpc-called raised an error",
+        "a receiver of the signal block-committed raised an error",
     ]

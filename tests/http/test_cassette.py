@@ -73,11 +73,11 @@ def test_a_request_that_is_missing(tmp_path: Path) -> None:
             assert "not recorded" in fetch(url, call("block", height="5"))["error"]["data"]
             fetch(f"{url}/health")
 
-    with pytest.raises(NotRecorded, match="remove it to record again") as caught:
+    with pytest.raises(NotRecorded, match="remove the file to record it again") as caught:
         ask()
     assert '{"method": "block", "params": {"height": "5"}}' in str(caught.value)
     assert "GET /health" in str(caught.value)
-    with pytest.raises(NotRecorded, match="there is no"), play(tmp_path / "other.json"):
+    with pytest.raises(NotRecorded, match="does not exist"), play(tmp_path / "other.json"):
         pass
 
 

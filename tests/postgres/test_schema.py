@@ -60,7 +60,7 @@ def test_the_tables_of_a_newer_version_are_refused(url: str) -> None:
 
     text = refusal(url)
 
-    assert "made by a newer flask-noderpc (for version 99" in text
+    assert "created by a newer flask-noderpc (for version 99" in text
     assert "\n" not in text
 
 
@@ -105,7 +105,7 @@ def test_a_host_stops_where_a_newer_version_has_removed_from_the_tables(
         host.reads.latest_height,
         host.check_ready,
     ):
-        with pytest.raises(StoreError, match="made by a newer") as caught:
+        with pytest.raises(StoreError, match="created by a newer") as caught:
             call()
         assert "\n" not in str(caught.value)
     with psycopg.connect(url) as at:
@@ -233,7 +233,7 @@ def test_an_interrupted_migration_is_gone_on_with(
         older.setattr(schema, "VERSION", 2)
         with (
             closing(open_store(second_version)) as store,
-            pytest.raises(StoreError, match="made by a newer") as caught,
+            pytest.raises(StoreError, match="created by a newer") as caught,
         ):
             store.has_chain()
         assert "\n" not in str(caught.value)
@@ -289,7 +289,7 @@ def test_a_migration_waits_for_the_block_that_is_being_written(
     assert order == ["written", "migrated"]
 
     monkeypatch.undo()
-    with pytest.raises(StoreError, match="made by a newer"):
+    with pytest.raises(StoreError, match="created by a newer"):
         host.append_block(maker.block(b"a=1"))
 
 

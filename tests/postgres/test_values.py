@@ -88,5 +88,5 @@ def test_a_chain_of_such_values_verifies_and_can_be_pruned(filled: PostgresBacke
 
 
 def test_a_number_beyond_64_bits_is_refused(filled: PostgresBackend) -> None:
-    with pytest.raises(StoreError, match="does not fit into the store"):
+    with pytest.raises(StoreError, match="at most 64 bits"):
         filled._open().readers.one("SELECT ?", 1 << 63)

@@ -68,9 +68,9 @@ def test_a_chain_of_the_bank_has_a_folder_and_a_dialect_of_its_own(tmp_path: Pat
 @pytest.mark.parametrize(
     ("made_with", "asked", "words"),
     [
-        ((), ("--dev",), "application 'kvstore', and NODERPC_APPLICATION is 'evm'"),
-        (("--dev",), (), "application 'evm', and NODERPC_APPLICATION is 'kvstore'"),
-        ((), ("--chain-id", "other"), "and NODERPC_CHAIN_ID is 'other'"),
+        ((), ("--dev",), "NODERPC_APPLICATION: expected 'kvstore', the application"),
+        (("--dev",), (), "NODERPC_APPLICATION: expected 'evm', the application"),
+        ((), ("--chain-id", "other"), "got 'other'; remove it to continue"),
     ],
 )
 def test_the_chain_of_another_is_refused_before_anything_listens(
@@ -82,7 +82,7 @@ def test_the_chain_of_another_is_refused_before_anything_listens(
     nowhere = ("--rpc.laddr", "tcp://192.0.2.1:1")
     message = refusal("--home", str(tmp_path), *nowhere, *asked)
 
-    assert message.startswith(f"Error: {tmp_path / 'data' / 'noderpc.db'} holds chain ")
+    assert str(tmp_path / "data" / "noderpc.db") in message
     assert words in message
     assert "--home" in message
     assert "\n" not in message
@@ -100,7 +100,7 @@ def test_a_version_of_the_application_that_is_not_known_is_refused(tmp_path: Pat
 
     (message,) = refusal("--home", str(tmp_path)).splitlines()
 
-    assert "the chain was made with version '9.9' of the kvstore, known are 0.34" in message
+    assert "expected a kvstore of version 0.34, 0.37, 0.38, 1.0, got '9.9'" in message
 
 
 def test_a_hosts_app_is_refused_the_chain_of_another(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_a_hosts_app_is_refused_the_chain_of_another(tmp_path: Path) -> None:
 
     message = refusal(command=command)
 
-    assert "application 'kvstore', and NODERPC_APPLICATION is 'merkle'" in message
+    assert "NODERPC_APPLICATION: expected 'kvstore', the application" in message
 
 
 def made_by_hand(database: Path) -> None:

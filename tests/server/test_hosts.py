@@ -21,7 +21,7 @@ from ..helpers.until import PATIENCE, until
 from ..helpers.websocket import WebSocketClient
 from .node_process import COMMAND, Node, started
 
-REFUSED = "invalid host specified (NODERPC_ALLOWED_HOSTS lists those served)\n"
+REFUSED = "invalid host specified (add the host to NODERPC_ALLOWED_HOSTS)\n"
 OWN = ("localhost", "LOCALHOST:1", "127.0.0.1:1", "192.0.2.7", "[::1]:1", "[2001:db8::1]")
 FOREIGN = ("evil.example", "evil.example:26657", "localhost.evil.example", "127.0.0.1.nip.io")
 SENT = {"method": "broadcast_tx_sync", "params": {"tx": "YT0x"}}

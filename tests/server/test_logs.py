@@ -128,7 +128,7 @@ def test_an_error_of_the_start_is_json_too(tmp_path: Path) -> None:
     found = run_start("--home", "/proc/none", "--log_format", "json")
     line = json.loads(found.stderr)
     assert (line["event"], line["level"], line["status"]) == ("failed", "error", 78)
-    assert "--home names a folder" in line["message"]
+    assert "set --home to a folder" in line["message"]
     assert found.returncode == os.EX_CONFIG
 
 
@@ -159,7 +159,7 @@ def test_a_quiet_node_writes_errors(tmp_path: Path) -> None:
     command = [*COMMAND, "--home", "/proc/none", "--quiet"]
     found = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
     (line,) = found.stderr.splitlines()
-    assert "--home names a folder" in line
+    assert "set --home to a folder" in line
 
 
 def test_the_format_may_be_in_the_environment(tmp_path: Path) -> None:

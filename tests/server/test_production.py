@@ -114,7 +114,7 @@ def _first_status(url: str) -> int:
 @pytest.mark.parametrize(
     ("powers", "reason"),
     [
-        ({1: 1, 2: 10}, "the keys of this home hold 1 of 11"),
+        ({1: 1, 2: 10}, "voting power, got 1 of 11"),
         ({}, "the chain has no validators"),
     ],
 )

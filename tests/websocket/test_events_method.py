@@ -210,7 +210,7 @@ def test_a_get_takes_the_filter_as_json_or_as_a_query(node: Node) -> None:
         ({"filter": 5}, "filter: expected an object"),
         ({"filter": {"query": 5}}, "filter: expected an object"),
         ({"filter": {"query": "nothing"}}, "EOF"),
-        ({"filter": {"query": "a.b='" + "x" * 512 + "'"}}, "at most 512 bytes are read"),
+        ({"filter": {"query": "a.b='" + "x" * 512 + "'"}}, "expected at most 512 bytes"),
     ],
 )
 def test_bad_cursors_and_filters_are_refused(

@@ -91,4 +91,4 @@ def test_ten_thousand_conditions_are_refused_at_once(connect: Connect, method: s
 
     error = connect().asked(method, {"query": query})["error"]
 
-    assert "at most 512 bytes are read" in error["data"]
+    assert "expected at most 512 bytes" in error["data"]

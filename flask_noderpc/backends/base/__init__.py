@@ -1,1 +1,1 @@
-"""Abstract backend and its capabilities, independent of any store."""
+"""Interfaces of backends and of their capabilities, independent of any store."""

@@ -1,4 +1,4 @@
-"""Application of an embedded chain: the requests and results of ABCI."""
+"""Interface of an embedded chain's application, with the requests and results of ABCI."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ class Waiting:
     """Pending transactions, in the order in which they were accepted."""
 
     stored: tuple[tuple[int, bytes], ...] = ()
-    """Transactions of the mempool after a cursor, each with its own cursor."""
+    """Stored transactions after a cursor, each with its own cursor."""
     incoming: tuple[bytes, ...] = ()
-    """Transactions that this process has accepted and is storing; some may be stored by now."""
+    """Transactions that this process has accepted and is storing; some may be in ``stored`` as
+    well."""
     total: int = 0
     """Number of all stored pending transactions."""
 
@@ -37,11 +38,11 @@ class AppState(Protocol):
     def range(
         self, prefix: bytes, after: bytes | None = None, limit: int = 1000
     ) -> Sequence[tuple[bytes, bytes]]:
-        """Return the first pairs whose keys start with the prefix and sort after ``after``, in
-        byte order."""
+        """Return up to ``limit`` pairs of key and value, in byte order, whose keys start with
+        the prefix and sort after ``after``."""
 
     def waiting(self, cursor: int = 0, limit: int = 1000) -> Waiting:
-        """Return the oldest pending transactions after a cursor, at most ``limit`` of the
+        """Return the pending transactions after a cursor, oldest first, at most ``limit``
         stored ones."""
 
 
@@ -55,14 +56,15 @@ class InitChain:
 
     app_hash: bytes = b""
     validators: tuple[ValidatorUpdate, ...] = ()
-    """Validators that replace the genesis validators; empty keeps the genesis validators."""
+    """Validators that replace the genesis validators; an empty tuple keeps the genesis
+    validators."""
     consensus_params: ConsensusParamsUpdate | None = None
     changes: Changes = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class BlockRequest:
-    """A proposed block, as the application executes it."""
+    """Request to execute a block."""
 
     height: int
     time: int
@@ -104,7 +106,8 @@ class BlockLimits:
 
 @dataclass(frozen=True, slots=True)
 class SenderNonce:
-    """Sender and nonce of a transaction. Another transaction with the same pair replaces it."""
+    """Sender and nonce of a transaction; a transaction with the same pair replaces a pending
+    one."""
 
     hash: bytes
     """Ethereum hash of the transaction."""
@@ -118,7 +121,7 @@ class SenderNonce:
 
 
 class ApplicationAccess:
-    """Application behind a chain, as far as clients can query it. By default there is no
+    """Queries of clients to the application behind a chain; by default there is no
     application."""
 
     refusal = "this backend has no application"
@@ -141,22 +144,23 @@ class ApplicationAccess:
         raise NotSupported(self.refusal)
 
     def sdk_prefix(self) -> str | None:
-        """Return the address prefix of a Cosmos SDK application whose queries about blocks and
-        transactions the node answers; ``None`` for other applications, and if another node
-        answers these queries."""
+        """Return the address prefix of a Cosmos SDK application if this node must answer its
+        queries about blocks and transactions; ``None`` for other applications, and if the
+        application answers these queries itself."""
         return None
 
 
 class Application(ApplicationAccess, ABC):
     """An ABCI application: the state machine of an embedded chain.
 
-    An application reads its committed state from an :class:`AppState` and returns its writes,
-    so a block, its results and the resulting state are stored together or not at all.
+    An application reads its committed state from an :class:`AppState`, and returns writes
+    instead of storing them, so that a block, its results and the resulting state are stored
+    together or not at all.
     """
 
     name = ""
-    """Application name that is stored with its chains, so that no other application opens them;
-    empty stores no name."""
+    """Name that is stored with the application's chains, so that no other application opens
+    them; an empty string stores no name."""
 
     rechecks = True
     """True if pending transactions are checked again after each block."""
@@ -166,13 +170,13 @@ class Application(ApplicationAccess, ABC):
     ``AppState.waiting()``); a process then checks one transaction at a time."""
 
     makes_empty_blocks_together = False
-    """True if :meth:`finalize_block` can be called for several blocks without transactions
-    before they are stored and committed. Between these calls the application must keep nothing
-    outside its state."""
+    """True if :meth:`finalize_block` may be called for several empty blocks before they are
+    stored and committed together. The application must then keep nothing in memory between
+    these calls."""
 
     selects_txs = False
-    """True if :meth:`prepare_proposal` gets all pending transactions and selects among them;
-    false if it gets the oldest that fit the block.
+    """True if :meth:`prepare_proposal` gets all pending transactions and selects from them;
+    false if it gets the oldest ones that fit the block.
 
     If true, a transaction is checked before the mempool's limits are, because it may replace a
     transaction with the same :meth:`sender_nonce`.
@@ -185,8 +189,8 @@ class Application(ApplicationAccess, ABC):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        # The first class in the MRO that defines one of the three names must declare
-        # ``is_chain_only``.
+        # Reset ``is_chain_only`` if a class that comes first in the MRO overrides info() or
+        # query() without declaring the attribute.
         for kind in cls.__mro__:
             if "is_chain_only" in vars(kind):
                 return
@@ -216,20 +220,21 @@ class Application(ApplicationAccess, ABC):
         """Check a transaction for the mempool; code 0 accepts it."""
 
     def fail_next_tx(self, result: ExecTxResult | None, *, in_check: bool = False) -> None:
-        """Make the next transaction fail with a result, in its block or in its check; ``None``
-        cancels both. For tests: raise :exc:`~flask_noderpc.errors.NotSupported` if the
-        application can't."""
+        """Make the next transaction fail with a result, in its block or in its check, for
+        tests; ``None`` cancels both. Raise :exc:`~flask_noderpc.errors.NotSupported` if the
+        application can't do that."""
         if result is not None:
             raise NotSupported(
-                "this application lets no transaction fail on request",
-                "NODERPC_APPLICATION = 'bank' does",
+                "this application can't make a transaction fail on request",
+                "NODERPC_APPLICATION = 'bank' can",
             )
 
     def begin_recheck(self) -> None:
         """Prepare to check all pending transactions again, oldest first."""
 
     def recheck_tx(self, tx: bytes) -> ExecTxResult:
-        """Check a transaction that is already pending, or that this node made."""
+        """Check a transaction again that is already pending, or check one that this node
+        created."""
         return self.check_tx(tx)
 
     def sender_nonce(self, tx: bytes) -> SenderNonce | None:
@@ -238,26 +243,28 @@ class Application(ApplicationAccess, ABC):
         return None
 
     def prepare_proposal(self, txs: Sequence[bytes], limits: BlockLimits) -> tuple[bytes, ...]:
-        """Return the transactions of a block that is about to be proposed.
+        """Return the transactions of a block to propose, selected from ``txs``.
 
-        Transactions that are left out stay pending, unless the result contains transactions
-        that were not in ``txs``: these replace the ones left out.
+        Transactions that are left out stay pending. If the result contains transactions that
+        were not in ``txs``, these replace the ones left out, which are removed from the
+        mempool.
         """
         return tuple(txs)
 
     @abstractmethod
     def finalize_block(self, block: BlockRequest) -> BlockExecution:
-        """Return the results of a block's begin, deliver and end steps, and its writes.
+        """Execute a block; return its results and its writes to the state.
 
-        The block is not stored yet; if it does not get committed, it is executed again.
+        The block is not stored yet; if it is not committed, it is executed again.
         """
 
     needs_blocks = 1
-    """Number of latest blocks that must be stored when a block is executed."""
+    """Number of latest blocks that the application reads when it executes a block, and that
+    must not be pruned."""
 
     def commit(self, height: int) -> int | None:
-        """Return the lowest height whose block may still be needed; blocks below it may be
-        pruned. ``None`` or 0 leaves that to the operator, who may always keep more blocks.
+        """Return the retain height: blocks below it may be pruned. ``None`` or 0 leaves
+        pruning to the operator, who may always keep more blocks.
 
         Called after the block was stored durably. An application with its own store commits its
         changes here.
@@ -282,7 +289,10 @@ class Application(ApplicationAccess, ABC):
         info = self.info()
         height, app_hash = info.last_block_height, info.last_block_app_hash
         if height and app_hash and app_hash != chain.results(height).app_hash:
-            raise InvalidBlock(f"the application's state is not that of block {height}")
+            raise InvalidBlock(
+                f"the application's state differs from the state after block {height}:"
+                " restore a backup"
+            )
 
     @abstractmethod
     def query(self, path: str, data: bytes, height: int, prove: bool) -> QueryResult:
@@ -290,8 +300,7 @@ class Application(ApplicationAccess, ABC):
 
     @property
     def capabilities(self) -> Mapping[Capability[Any], Any]:
-        """Further capabilities of a backend with this application, by their keys; empty by
-        default."""
+        """Capabilities that this application adds to its backend, by key; empty by default."""
         return {}
 
     def close(self) -> None:

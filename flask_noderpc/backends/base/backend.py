@@ -1,8 +1,9 @@
-"""Backend that the routes use: a chain that they read, and optional capabilities.
+"""Interface of backends, which the routes use: the reads of a chain, and optional
+capabilities.
 
-The author of a read-only backend implements the abstract methods of
-:class:`~flask_noderpc.backends.base.reads.ChainReads`. Every other ability of a backend is a
-separate object. Its default refuses every call; a subclass replaces it.
+A read-only backend only has to implement the abstract methods of
+:class:`~flask_noderpc.backends.base.reads.ChainReads`. Each other capability, such as the
+mempool, is a separate object, whose default refuses every call; a subclass may replace it.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class ChainBackend:
 
     def __init__(self, reads: ChainReads) -> None:
         if not isinstance(reads, ChainReads):
-            raise ConfigurationError(f"reads is {short_repr(reads)}: expected a ChainReads")
+            raise ConfigurationError(f"reads: expected a ChainReads, got {short_repr(reads)}")
         self.reads = reads
         """Reads of the chain that the routes use."""
 
@@ -56,13 +57,13 @@ class ChainBackend:
 
     @cached_property
     def network(self) -> Network:
-        """The node and its peers; by default a node without peers."""
+        """Data of the node and its peers; the default is a node without peers."""
         return Network(self.reads.chain_id)
 
     @property
     def filters(self) -> Filters:
         """Filters that clients poll; by default stored in this process's memory."""
-        # If several threads get here first, they all use the object that was stored first.
+        # setdefault makes all threads use the same object, even if several create one.
         stored: dict[str, MemoryFilters] = self.__dict__
         return stored.setdefault("_memory_filters", MemoryFilters())
 
@@ -86,8 +87,8 @@ class ChainBackend:
 
     @property
     def health(self) -> Health:
-        """Health of the services that the chain depends on; by default only the height must be
-        readable."""
+        """Health of the services that the chain depends on; by default there are no such
+        services."""
         return Health()
 
     def backfill_progress(self) -> BackfillProgress | None:
@@ -103,15 +104,16 @@ class ChainBackend:
         """
 
     def follow(self) -> None:
-        """Follow the chain of other nodes in threads, as soon as no other process does.
+        """Follow the chain of other nodes in background threads, once no other process follows
+        it.
 
         Processes that serve no requests call this method. By default no other nodes are
         followed.
         """
 
     def check_ready(self) -> None:
-        """Raise :exc:`~flask_noderpc.errors.BackendError` if requests can't be answered, or if
-        :attr:`health` reports a problem."""
+        """Raise :exc:`~flask_noderpc.errors.BackendError` if the chain's height can't be read,
+        or if :attr:`health` reports a problem."""
         self.reads.latest_height()
         if problem := self.health.problem():
             raise NotReady(problem)
@@ -121,8 +123,8 @@ class ChainBackend:
         can be committed; the default never raises."""
 
     def has_all_rounds(self) -> bool:
-        """Return true if every consensus round so far produced a block, so that no round timed
-        out."""
+        """Return true if no consensus round so far timed out, which means that each one
+        produced a block."""
         return True
 
     def awaits_first_block(self) -> bool:

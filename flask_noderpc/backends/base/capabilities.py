@@ -33,8 +33,8 @@ class HasCapabilities(Protocol):
 class Capability(Generic[T]):
     """Key of an ability that only some backends have; features define their own keys.
 
-    If the backend lacks the capability, the error consists of ``missing`` and ``cure``, a hint
-    how to get it.
+    ``missing`` is the error of a backend that lacks the capability, ``cure`` a hint how to get
+    it.
     """
 
     missing: str
@@ -67,28 +67,28 @@ class Mempool:
     """Pending transactions. The default is empty and refuses all transactions."""
 
     def submit(self, tx: bytes) -> ExecTxResult:
-        """Return the application's check of a transaction; if its code is 0, the transaction is
-        pending now.
+        """Check a transaction, and add it to the mempool if the application returns code 0;
+        return the application's result.
 
         Raise :exc:`~flask_noderpc.errors.TxRejected` or
         :exc:`~flask_noderpc.errors.MempoolFull`.
         """
-        raise NotSupported("this backend does not take transactions")
+        raise NotSupported("this backend accepts no transactions")
 
     def check_limits(self, tx: bytes) -> None:
-        """Raise like :meth:`submit` if the mempool is full, or the transaction is too large or
-        was seen before. The default leaves these checks to :meth:`submit`."""
+        """Raise the error of :meth:`submit` if the mempool is full, or if the transaction is
+        too large or was seen before. The default leaves these checks to :meth:`submit`."""
 
     def begin_submit(self, tx: bytes) -> tuple[ExecTxResult, Pending[ExecTxResult]]:
-        """Return the application's check, and a result that is ready once the transaction is
-        stored in the mempool; raise errors that are known immediately. The default stores the
-        transaction first."""
+        """Check a transaction and begin to store it; return the application's result, and an
+        object to wait with until it is stored. Raise errors that are known immediately. The
+        default stores the transaction before it returns."""
         check = self.submit(tx)
         return check, Pending(lambda: check)
 
     def submit_local(self, tx: bytes, *, replaces: bool) -> ExecTxResult:
-        """Submit a transaction made by this node. The application may accept it unsigned, and
-        it may be as large as a block allows.
+        """Submit a transaction that this node created. The application may accept it unsigned,
+        and it may be as large as a block allows.
 
         Without ``replaces`` no transaction with the same sender and nonce may be pending; raise
         :exc:`~flask_noderpc.errors.NonceTaken` otherwise.
@@ -114,19 +114,19 @@ class Mempool:
         return PendingCount(0, 0)
 
     def latest_pending(self) -> int:
-        """Return the cursor of the newest transaction that was ever pending; 0 before the first
-        one."""
+        """Return the cursor of the newest transaction that was ever pending; 0 if none ever
+        was."""
         return 0
 
     def pending_after(self, cursor: int, limit: int) -> tuple[tuple[int, bytes], ...]:
         """Return at most ``limit`` pending transactions after a cursor, each with its own
-        cursor, oldest first; cursor 0 starts at the first."""
+        cursor, oldest first; cursor 0 starts at the oldest."""
         return ()
 
     def arrived_after(self, cursor: int, limit: int) -> tuple[tuple[int, bytes], ...]:
-        """Return the same as :meth:`pending_after`, including transactions that have been
-        committed since, if the backend remembers them; the default only knows pending
-        transactions."""
+        """Return the transactions that arrived after a cursor, like :meth:`pending_after`, but
+        including committed ones that the backend remembers; the default only has pending
+        ones."""
         return self.pending_after(cursor, limit)
 
     def wait_for_pending_after(self, cursor: int, timeout: float) -> bool:
@@ -145,12 +145,13 @@ NO_VALIDATOR_KEY = PublicKey(ED25519, bytes(32))
 
 
 class Network:
-    """The node and its peers. The default is a node without peers."""
+    """Data of the node and its peers; the default is a node without peers."""
 
     def __init__(self, chain_id: Callable[[], str]) -> None:
         self._chain_id = chain_id
         self.info: NodeInfo | None = None
-        """Node info shown by ``status``; ``None`` uses a node info with only the chain ID."""
+        """Node info that ``status`` shows; if it is ``None``, one that only has the chain
+        ID."""
         self.key: PublicKey | None = None
         """Validator key of the node, or ``None``."""
 
@@ -171,12 +172,13 @@ class Network:
         return False
 
     def genesis_chunk(self, number: int) -> GenesisChunk | None:
-        """Return a chunk of a genesis document that is too large to be stored; ``None`` if the
-        chunk does not exist."""
+        """Return a chunk of a genesis document that is not stored; ``None`` if the chunk does
+        not exist."""
         return None
 
     def upstream_height(self) -> int | None:
-        """Return the latest height of the upstream nodes, or ``None`` without any."""
+        """Return the latest height of the upstream nodes; ``None`` without upstream nodes, or
+        if it is unknown."""
         return None
 
     def upstreams(self) -> Mapping[str, str]:
@@ -185,38 +187,41 @@ class Network:
         return {}
 
     def live_round(self, dialect: str, *, dump: bool) -> jsoncodec.Raw | None:
-        """Return the state of the current consensus round in the JSON of a dialect's
-        ``consensus_state`` (with ``dump``: ``dump_consensus_state``); ``None`` if no round is
-        running or the dialect does not match."""
+        """Return the state of the current consensus round as JSON of a dialect: that of
+        ``consensus_state`` or, with ``dump``, of ``dump_consensus_state``; ``None`` if no
+        round is running or the dialect has no such JSON."""
         return None
 
     def dial_seeds(self, addresses: Sequence[str]) -> None:
-        """Start asking these seed nodes, each ``id@host:port``, for peers."""
+        """Ask these seed nodes, each ``id@host:port``, for peers in the background."""
         raise NotSupported("this node has no P2P network")
 
     def dial_peers(
         self, addresses: Sequence[str], *, persistent: bool, unconditional: bool, private: bool
     ) -> None:
-        """Start connecting to these nodes, each ``id@host:port``."""
+        """Connect to these nodes, each ``id@host:port``, in the background."""
         raise NotSupported("this node has no P2P network")
 
 
 MAX_MINED = 100_000
-"""Maximum number of blocks that one call makes. Each block contains the hash of its parent, so
-blocks are made one after the other."""
+"""Maximum number of blocks that one call of :meth:`Control.mine` produces, as each takes
+time."""
 
 
 class Control(ABC):
-    """Control of a development chain; times are in seconds.
+    """Control of a development chain; times are in seconds since 1970.
 
-    Times that a block can't have raise :exc:`~flask_noderpc.errors.ValueNotAllowed`.
+    Methods raise :exc:`~flask_noderpc.errors.ValueNotAllowed` for a time that a block can't
+    have.
     """
 
     @abstractmethod
     def mine(self, count: int = 1, time: int | None = None, step: int | None = None) -> int:
-        """Produce blocks ``step`` apart, the first at ``time``; return the last height.
+        """Produce ``count`` blocks with times ``step`` seconds apart, the first at ``time``;
+        return the last height.
 
-        Raise :exc:`~flask_noderpc.errors.ValueNotAllowed` for more than :data:`MAX_MINED`.
+        Raise :exc:`~flask_noderpc.errors.ValueNotAllowed` for more than :data:`MAX_MINED`
+        blocks.
         """
 
     @abstractmethod
@@ -234,25 +239,26 @@ class Control(ABC):
 
     @abstractmethod
     def rollback(self, depth: int) -> None:
-        """Remove the newest ``depth`` blocks, or all if there are fewer."""
+        """Remove the newest ``depth`` blocks, or all blocks if there are fewer."""
 
     @abstractmethod
     def manual_mining(self) -> AbstractContextManager[None]:
-        """Make blocks only by :meth:`mine` of this thread until the context ends; calls of
-        other threads block."""
+        """In this context, blocks are only produced when this thread calls :meth:`mine`;
+        control calls of other threads wait."""
 
     @abstractmethod
     def interval(self) -> float | None:
-        """Return the seconds between blocks that are made even without pending transactions;
-        ``None`` if none are made at intervals."""
+        """Return the interval in seconds at which blocks are produced even without
+        transactions; ``None`` if there is no such interval."""
 
     @abstractmethod
     def shift(self, seconds: int) -> int:
-        """Advance the clock; return the seconds it is ahead of the machine's clock."""
+        """Advance the clock; return the seconds by which it is ahead of the machine's
+        clock."""
 
     @abstractmethod
     def set_time(self, time: int) -> int:
-        """Set the clock; return the seconds it is ahead of the machine's clock."""
+        """Set the clock; return the seconds by which it is ahead of the machine's clock."""
 
     @abstractmethod
     def set_next_time(self, time: int) -> None:
@@ -266,21 +272,22 @@ class Control(ABC):
 
     @abstractmethod
     def set_interval(self, seconds: float | None) -> None:
-        """Make blocks at this interval; ``None`` makes blocks only by :meth:`mine`."""
+        """Produce blocks at this interval; ``None`` produces blocks only when :meth:`mine` is
+        called."""
 
     @abstractmethod
     def set_automine(self, on: bool) -> None:
-        """Make a block as soon as a transaction is pending, or (``on`` false) only by
-        :meth:`mine`."""
+        """Produce a block as soon as a transaction is pending, or (``on`` false) only when
+        :meth:`mine` is called."""
 
     @abstractmethod
     def automines(self) -> bool:
-        """Return true if blocks are made as soon as a transaction is pending, as far as this
-        process knows. Does not block."""
+        """Return true if blocks are produced as soon as a transaction is pending, as far as
+        this process knows. Return at once, even during :meth:`manual_mining`."""
 
     @abstractmethod
     def include(self, tx: bytes) -> None:
-        """Make a block with a transaction made by this node; raise
+        """Produce a block with a transaction that this node created; raise
         :exc:`~flask_noderpc.errors.TxRejected`."""
 
     @abstractmethod
@@ -289,7 +296,7 @@ class Control(ABC):
 
     @abstractmethod
     def freeze(self, on: bool) -> None:
-        """While ``on``, leave transactions pending and make empty blocks."""
+        """While ``on``, leave transactions pending and produce empty blocks."""
 
     @abstractmethod
     def fail_next_tx(self, result: ExecTxResult, *, in_check: bool = False) -> None:
@@ -300,17 +307,18 @@ class Control(ABC):
 def no_control() -> NotSupported:
     """Return the error of a chain without development control."""
     return NotSupported(
-        "this chain is not driven by hand", "NODERPC_DEV makes one that is, for tests"
+        "this chain has no development control", "set NODERPC_DEV for a chain that has it"
     )
 
 
 class ForwardedCalls(ABC):
-    """JSON-RPC calls to other nodes of the chain, for methods that need data the backend
+    """Forwarding of JSON-RPC calls to other nodes, for methods that need data the backend
     lacks."""
 
     @abstractmethod
     def call(self, method: str, params: bytes) -> bytes:
-        """Return the JSON of a result, given the JSON of a list of parameters.
+        """Call another node with ``params``, the JSON of a list; return the JSON of the
+        result.
 
         Raise :exc:`~flask_noderpc.errors.ForwardedCallFailed` with the node's error object.
         """

@@ -32,7 +32,8 @@ class EvidencePool:
     """Pending evidence. The default refuses all evidence."""
 
     def submit(self, piece: Evidence) -> bytes:
-        """Return the hash of a piece of evidence, which is now pending or already in a block.
+        """Add a piece of evidence to the pool, unless it is pending or in a block; return its
+        hash.
 
         Raise :exc:`~flask_noderpc.errors.InvalidEvidence` or
         :exc:`~flask_noderpc.errors.EvidencePoolFull`.
@@ -75,10 +76,11 @@ def _check_age(backend: ChainReads, piece: Evidence) -> None:
             f" min height is {latest - params.max_age_num_blocks} and evidence can not be older"
             f" than {to_go_text(now + params.max_age_duration)}"
         )
-    # CometBFT would leave it pending for ever.
+    # Refuse evidence that fits no block; CometBFT would leave it pending forever.
     if evidence_bytes(piece) > params.max_bytes:
         raise ValueError(
-            f"it takes {evidence_bytes(piece)} bytes, a block takes {params.max_bytes}"
+            f"expected at most {params.max_bytes} bytes of evidence, as fit a block, got"
+            f" {evidence_bytes(piece)}"
         )
 
 
@@ -86,8 +88,8 @@ def _check_attack(backend: ChainReads, piece: LightClientAttackEvidence) -> None
     common = _header(backend, piece.common_height)
     trusted, shown = common, piece.conflicting_block.signed_header.header
     if shown.height > backend.latest_height():
-        # The chain has not reached that height: the evidence only counts if its block has a
-        # time that is not after the latest block.
+        # The chain has not reached that height: compare with the latest block, whose time must
+        # not be before the conflicting block's time.
         trusted = _header(backend, backend.latest_height())
         if trusted.header.time < shown.time:
             raise ValueError(
@@ -102,7 +104,7 @@ def _check_attack(backend: ChainReads, piece: LightClientAttackEvidence) -> None
 def _header(
     backend: ChainReads, height: int, text: str = "don't have header at height #{}"
 ) -> SignedHeader:
-    # CometBFT has no commit for the latest height yet; use the commit seen by this node.
+    # For the latest height, use the commit that this node has seen; CometBFT has none yet.
     try:
         return backend.signed_header(height)[0]
     except NotFound:
@@ -112,7 +114,8 @@ def _header(
 def check_duplicate_vote(
     piece: DuplicateVoteEvidence, chain_id: str, members: ValidatorSet
 ) -> None:
-    """Raise unless a validator of that height signed both votes."""
+    """Raise :exc:`ValueError` unless a validator of the evidence's height signed both
+    votes."""
     first, second = piece.vote_a, piece.vote_b
     entry = members.by_address.get(first.validator_address)
     if entry is None:
@@ -160,7 +163,8 @@ def check_light_client_attack(
     trusted: SignedHeader,
     members: ValidatorSet,
 ) -> None:
-    """Raise unless the block conflicts with the trusted one, and enough voting power signed it.
+    """Raise :exc:`ValueError` unless the evidence's block conflicts with the trusted header,
+    and enough voting power signed it.
 
     ``members`` is the validator set at the common height.
     """
@@ -197,8 +201,8 @@ def _check_conflict(header: Header, trusted: Header) -> None:
 
 
 def _is_lunatic(header: Header, trusted: Header) -> bool:
-    """Return true if a header does not follow from the state that the trusted header commits
-    to."""
+    """Return true if a header has other validators, parameters, app hash or results than the
+    trusted header."""
     return any(
         getattr(header, name) != getattr(trusted, name)
         for name in (

@@ -40,10 +40,11 @@ class Filters(ABC):
 
     @abstractmethod
     def move(self, polled: PolledFilter, cursor: int) -> bool:
-        """Move the filter's cursor; return false if another poll has moved it.
+        """Move the filter's cursor from its present value; return false if another poll has
+        moved it.
 
-        The poll that gets true reports the changes between the two cursors, so each change is
-        reported once.
+        Only the poll that gets true reports the changes between the two cursors, so that each
+        change is reported once.
         """
 
     @abstractmethod
@@ -105,8 +106,8 @@ _NO_OWNER = (None, 0)
 
 
 def filters_to_evict(owned: Mapping[str, int], newcomer: str, cap: int) -> str:
-    """Return the owner with the most filters; raise :exc:`~flask_noderpc.errors.Busy` if the
-    newcomer would have as many."""
+    """Return the owner whose filter is evicted: the one with the most filters. Raise
+    :exc:`~flask_noderpc.errors.Busy` if the newcomer would have as many."""
     owner = largest_owner(owned, newcomer)
     if owner is None:
         raise too_many_filters(cap, owned.get(newcomer, 0))
@@ -114,8 +115,8 @@ def filters_to_evict(owned: Mapping[str, int], newcomer: str, cap: int) -> str:
 
 
 def too_many_filters(cap: int, owned: int) -> Busy:
-    """Return the error for a client that has at least as many filters as any other."""
+    """Return the error for a client that has at least as many filters as any other client."""
     return Busy(
-        f"{cap} filters live already, {owned} of this client",
-        "NODERPC_EVM_FILTER_CAP raises this",
+        f"{cap} filters exist already, which is the maximum, {owned} of them of this client",
+        "uninstall some, or raise NODERPC_EVM_FILTER_CAP",
     )

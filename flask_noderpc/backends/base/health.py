@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from ...domain.time import SECOND
 
-# The next block is late after 10 block intervals, and after 15 seconds at the earliest:
+# The next block counts as late after 10 block intervals, but not before 15 seconds, as
 # intervals vary.
 _LATE_INTERVALS, _LATE_S = 10, 15.0
 
@@ -19,15 +19,15 @@ class Measure:
     name: str
     """Name without the suffix ``_total`` of counters."""
     doc: str
-    """Description, one sentence."""
+    """Description in one sentence."""
     value: float
     labels: Mapping[str, str] = field(default_factory=dict)
     is_counter: bool = False
 
 
 class Health:
-    """State of a chain's dependencies other than its store; by default there are no
-    dependencies."""
+    """Health of the services that a chain depends on, apart from its store; by default no
+    services."""
 
     def problem(self) -> str:
         """Return the reason why requests can't be answered well now, such as late blocks; empty
@@ -35,12 +35,12 @@ class Health:
         return ""
 
     def missing(self) -> Sequence[str]:
-        """Return the data that is not stored although requests are answered, one phrase for
-        each kind."""
+        """Return phrases that describe data which the chain lacks, although requests are
+        answered."""
         return ()
 
     def notes(self) -> Sequence[str]:
-        """Return further information for the operator, one phrase for each item."""
+        """Return phrases with further information for the operator."""
         return ()
 
     def measures(self) -> Sequence[Measure]:
@@ -49,7 +49,8 @@ class Health:
 
 
 def late_age(now: int, block_time: int, interval_s: float) -> float | None:
-    """Return the age of the newest block in seconds if the next one is late, else ``None``.
+    """Return the age of the newest block in seconds if the next block is late, otherwise
+    ``None``.
 
     ``now`` and ``block_time`` are in nanoseconds since 1970, ``interval_s`` is the number of
     seconds between blocks.

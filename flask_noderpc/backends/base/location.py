@@ -1,5 +1,5 @@
-"""Locations of stores (file names, ``file:`` URIs and URLs of features), and the identity of
-the chain at one, which the settings must match."""
+"""Locations of stores (file names, ``file:`` URIs and URLs of features), and the identity of a
+stored chain, which the settings must match."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Location:
     takes_replicas = False
     """True if the store can have a replica."""
     folder: Path | None = None
-    """Folder of a store that is a file."""
+    """Folder of the file; ``None`` if the store is not a file."""
 
     def may_have_chain(self) -> bool:
         """Return false if nothing exists at the location that could contain a chain."""
@@ -48,8 +48,8 @@ class FileLocation(Location):
         if url is not None and url[1] != "file":
             # Show only the scheme: the rest of the URL may contain a password.
             raise InvalidSetting(
-                f"no file is named by {url[1]}:// URLs: set NODERPC_DATABASE to a file name, a"
-                " file: URI of SQLite, or a postgresql:// URL"
+                f"NODERPC_DATABASE: expected a file name, a file: URI of SQLite or a"
+                f" postgresql:// URL, got a {url[1]}:// URL; set it to one of these"
             )
         uri = urlsplit(self.path) if self.path.startswith("file:") else None
         # Make the path absolute once, because the process may change its working directory.
@@ -78,7 +78,7 @@ class FileLocation(Location):
 
 
 def url_store(location: str | os.PathLike[str]) -> UrlStore | None:
-    """Return the feature's store for a URL, or ``None`` for a file."""
+    """Return the store of a URL's scheme, which a feature declares; ``None`` for a file."""
     url = _URL.match(os.fspath(location))
     return _url_stores().get(url[1]) if url else None
 
@@ -89,7 +89,7 @@ def _url_stores() -> dict[str, UrlStore]:
 
 
 def location_of(location: str | os.PathLike[str]) -> Location:
-    """Return the parsed location: a file name, a ``file:`` URI or the URL of a feature's store.
+    """Parse a location: a file name, a ``file:`` URI or the URL of a feature's store.
 
     Raise :exc:`~flask_noderpc.errors.ConfigurationError` for a URL with another scheme, or one
     that the feature refuses.
@@ -121,12 +121,12 @@ def check_identity(
     elsewhere = "or begin a new chain at another NODERPC_DATABASE (noderpc start: --home)"
     if stored.application and application and stored.application != application:
         raise ConfigurationError(
-            f"{path} holds chain {stored.chain_id!r} of the application"
-            f" {stored.application!r}, and NODERPC_APPLICATION is {application!r}: set it to"
-            f" {stored.application!r} to go on with that chain, {elsewhere}"
+            f"NODERPC_APPLICATION: expected {stored.application!r}, the application of the"
+            f" chain {stored.chain_id!r} in {path}, got {application!r}; set it to"
+            f" {stored.application!r} to continue that chain, {elsewhere}"
         )
     if chain_id is not None and chain_id != stored.chain_id:
         raise ConfigurationError(
-            f"{path} holds chain {stored.chain_id!r}, and NODERPC_CHAIN_ID is {chain_id!r}:"
-            f" leave it out to go on with that chain, {elsewhere}"
+            f"NODERPC_CHAIN_ID: expected {stored.chain_id!r}, the chain in {path}, got"
+            f" {chain_id!r}; remove it to continue that chain, {elsewhere}"
         )

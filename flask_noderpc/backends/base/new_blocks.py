@@ -26,15 +26,15 @@ MAY_BE_UNCHECKED = frozenset(
         "version.block",
     }
 )
-"""Fields that a chain may compute in its own way. All other fields link a block to its parts
-and to its neighbours."""
+"""Fields that a chain may compute in its own way. All other fields must be CometBFT's, because
+they link a block to its content and to its neighbours."""
 
 
 def _check_unchecked(names: frozenset[str]) -> None:
     if others := names - MAY_BE_UNCHECKED:
         raise ValueError(
-            f"unchecked: {', '.join(sorted(others))} must be checked; a chain's own may be"
-            f" {', '.join(sorted(MAY_BE_UNCHECKED))}"
+            f"unchecked: expected some of {', '.join(sorted(MAY_BE_UNCHECKED))}; got"
+            f" {', '.join(sorted(others))}"
         )
 
 
@@ -44,13 +44,13 @@ class CommittedBlock:
 
     block: Block
     commit: Commit
-    """Precommits that finalised this block."""
+    """Commit that finalised this block."""
     results: BlockResults
     changes: Changes = field(default_factory=dict)
     """Writes of the block to the application's state."""
     consumed: tuple[bytes, ...] = ()
-    """Pending transactions to remove from the mempool: the block contains them in another form,
-    or they are to be dropped."""
+    """Further pending transactions to remove from the mempool: the block contains them in
+    another encoding, or the application dropped them."""
     unchecked: frozenset[str] = frozenset()
     """Fields that this chain computes differently from CometBFT, such as ``data_hash``; they
     are stored and marked as not verified. Must be a subset of :data:`MAY_BE_UNCHECKED`."""
@@ -67,10 +67,10 @@ class BlockWithoutResults:
 
     block: Block
     commit: Commit
-    """Precommits that finalised this block."""
+    """Commit that finalised this block."""
     next_validators: ValidatorSet
-    """Validator set of the height after the next one; the unknown results might have changed
-    it."""
+    """Validator set of the height after the next one, which the missing results might have
+    changed."""
     params: ConsensusParams
     """Consensus parameters in force at the next height."""
     unchecked: frozenset[str] = frozenset()
@@ -90,9 +90,9 @@ class OlderBlock:
     results: BlockResults | None = None
     """Results of the block; ``None`` if every node has pruned them."""
     validators: ValidatorSet | None = None
-    """Validator set that signed the block, with its priorities. Required if it differs from the
-    set of the following height, and useful at the lowest height of a range, because priorities
-    can only be computed upwards."""
+    """Validator set that signed the block, with its priorities; required if it differs from
+    the set of the following height. At the lowest height of a range it is useful, because
+    priorities can only be computed upwards."""
     params: ConsensusParams | None = None
     """Consensus parameters in force at this height; required if the block's results changed
     them."""

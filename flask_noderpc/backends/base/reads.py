@@ -1,7 +1,7 @@
 """Reads of a chain: blocks, state, transactions, and searches, by default without an index.
 
-The author of a backend implements the abstract methods of :class:`ChainReads`. A read may set a
-mark, which is local to the request's thread or greenlet and becomes a response header.
+A backend implements the abstract methods of :class:`ChainReads`. A read may add a mark to the
+current request, such as "unverified", which becomes a response header.
 """
 
 from __future__ import annotations
@@ -38,12 +38,11 @@ from ...protocol.comet.hashes import tx_hash, tx_proof
 
 
 class ChainVersion(NamedTuple):
-    """Version of the chain. While two versions are equal, every result that only depends on the
-    chain is the same."""
+    """Version of the chain, for caches: if two versions are equal, results that only depend on
+    the chain are equal as well."""
 
     history: Hashable
-    """Value that stays the same as long as blocks are only added, and no stored data is changed
-    or dropped."""
+    """Value that changes if stored data is changed or removed, but not if blocks are added."""
     head: Hashable
     """Value that identifies the latest block."""
 
@@ -51,19 +50,19 @@ class ChainVersion(NamedTuple):
 class ChainReads(ABC):
     """Reads of blocks, state and transactions of a chain; the abstract methods are required.
 
-    All values are domain types. If a value is missing, a typed error is raised; ``None`` is
-    never returned.
+    All values are domain types. If a value is missing, a method raises an error of its own
+    type instead of returning ``None``.
     """
 
     # Blocks.
 
     @abstractmethod
     def latest_height(self) -> int:
-        """Return the height of the newest block; 0 without any."""
+        """Return the height of the newest block; 0 if no block is stored."""
 
     @abstractmethod
     def base_height(self) -> int:
-        """Return the height of the oldest stored block; 0 without any."""
+        """Return the height of the oldest stored block; 0 if no block is stored."""
 
     @abstractmethod
     def block(self, height: int) -> tuple[BlockID, Block]:
@@ -74,17 +73,17 @@ class ChainReads(ABC):
         """Return the block's ID, size and header; raise ``HeightNotAvailable``."""
 
     def block_txs(self, height: int) -> tuple[BlockMeta, tuple[bytes, ...]]:
-        """Return the block's meta and transactions only; raise ``HeightNotAvailable``.
+        """Return the block's metadata and transactions; raise ``HeightNotAvailable``.
 
-        Reading the commit of many validators takes longer than reading everything else.
+        A backend should not read the commit, which takes longest if there are many validators.
         """
         return self.block_meta(height), self.block(height)[1].txs
 
     def base_meta(self) -> BlockMeta:
-        """Return the meta of the oldest stored block; raise ``HeightNotAvailable``.
+        """Return the metadata of the oldest stored block; raise ``HeightNotAvailable``.
 
-        A backend that prunes blocks must read height and meta in one step: the block may be
-        pruned in between.
+        A backend that prunes blocks must read height and metadata in one step, as the block
+        may be pruned in between.
         """
         return self.block_meta(self.base_height())
 
@@ -98,11 +97,11 @@ class ChainReads(ABC):
         return frozenset()
 
     def lowest_results(self) -> int:
-        """Return the lowest height from which on all blocks have results."""
+        """Return the lowest height from which all blocks have results."""
         return self.base_height()
 
     def lowest_indexed(self) -> int:
-        """Return the lowest height from which on all blocks are indexed for searches."""
+        """Return the lowest height from which all blocks are indexed for searches."""
         return self.base_height()
 
     def lowest_readable(self) -> int:
@@ -111,9 +110,9 @@ class ChainReads(ABC):
         return self.base_height()
 
     def is_final(self, height: int, *, results: bool) -> bool:
-        """Return false if the data of a height may still change, because only one node has
-        reported it. With ``results``, return false if its results, or data derived from them,
-        may change."""
+        """Return false if the data of a height may still change, as it comes from one node and
+        nothing proves it yet. ``results`` is true if the data is or depends on the results of
+        the block."""
         return True
 
     def hash_at(self, height: int) -> bytes:
@@ -122,8 +121,8 @@ class ChainReads(ABC):
 
     @abstractmethod
     def commit(self, height: int) -> Commit:
-        """Return the precommits for the block: the commit in the next block or, at the latest
-        height, the commit that this node has seen. Raise ``HeightNotAvailable``."""
+        """Return the commit for the block: the one in the next block or, at the latest height,
+        the one that this node has seen. Raise ``HeightNotAvailable``."""
 
     def signed_header(self, height: int) -> tuple[SignedHeader, bool]:
         """Return the header of a block with its commit, and true if the next block contains
@@ -141,27 +140,27 @@ class ChainReads(ABC):
         :exc:`~flask_noderpc.errors.ResultNotFound`."""
 
     def version(self) -> ChainVersion | None:
-        """Return the chain's version, by which results are cached; ``None`` disables
+        """Return the chain's version, under which results are cached; ``None`` disables
         caching."""
         return None
 
     def read_view(self) -> AbstractContextManager[ChainVersion | None]:
-        """Let all reads of this thread use one snapshot, if possible; yield its version. Hold
-        it briefly. :meth:`version` still returns the current version."""
+        """In this context, all reads of this thread use one snapshot, if possible; yield its
+        version. Keep the context short. :meth:`version` still returns the current version."""
         return nullcontext(self.version())
 
     def block_metas(self, low: int, high: int) -> tuple[BlockMeta, ...]:
-        """Return the metas of a range, both ends included, highest first."""
+        """Return the metadata of a range of blocks, both ends included, highest first."""
         return tuple(self.block_meta(height) for height in range(high, low - 1, -1))
 
     def reorgs_since(self, number: int) -> tuple[int, int | None]:
-        """Return the number of the last reorg, and the lowest height that the chain had since
-        reorg ``number``; ``None`` if there was no later reorg."""
+        """Return the number of the last reorg, and the lowest height to which a reorg after
+        reorg ``number`` reverted the chain; ``None`` if there was no such reorg."""
         return number, None
 
     def refuted_since(self, number: int) -> tuple[int, tuple[int, ...]]:
-        """Return the number of times that results were refuted, and the heights affected after
-        refutation ``number``; by default results are final."""
+        """Return the number of refutations of stored results, and the heights whose results
+        were refuted after refutation ``number``; by default results are final."""
         return number, ()
 
     # State.
@@ -172,8 +171,8 @@ class ChainReads(ABC):
         :exc:`~flask_noderpc.errors.GenesisNotAvailable` if it is not known."""
 
     def genesis_source(self) -> GenesisSource | None:
-        """Return the source of the genesis document's chunks, if they are stored as another
-        node sent them; ``None`` by default."""
+        """Return the source of the genesis document's chunks if the chunks of another node are
+        stored; ``None`` by default."""
         return None
 
     def genesis_chunk(self, number: int) -> bytes:
@@ -205,8 +204,8 @@ class ChainReads(ABC):
     def tx(self, tx_hash: bytes) -> TxResult:
         """Return the transaction; raise :exc:`~flask_noderpc.errors.TxNotFound`.
 
-        If a hash was committed more than once, return the latest success, or the latest failure
-        without a success.
+        If a transaction was committed more than once, return its latest success or, if all
+        failed, its latest failure.
         """
 
     def latest_txs(self, limit: int) -> tuple[TxResult, ...]:
@@ -236,7 +235,7 @@ class ChainReads(ABC):
         the latest height."""
 
     def byzantine_validators(self, evidence: Evidence) -> tuple[Validator, ...]:
-        """Return the validators that a piece of evidence accuses, as they were at its
+        """Return the validators that a piece of evidence accuses, with their power at its
         height."""
         if isinstance(evidence, LightClientAttackEvidence):
             return evidence.byzantine_validators
@@ -245,7 +244,7 @@ class ChainReads(ABC):
             known = self.validators(evidence.height).by_address.get(address)
         except NotFound:
             known = None
-        # If the validator set of that height was pruned, only the address is known.
+        # If the validator set of that height was pruned, only address and power are known.
         unknown = Validator(address, PublicKey(ED25519, b""), evidence.validator_power)
         return (known[1] if known else unknown,)
 
@@ -259,7 +258,8 @@ T = TypeVar("T")
 def scan_txs(
     blocks: ChainReads, search: Search, page: Page, limits: SearchLimits, prove: bool
 ) -> FoundTxs:
-    """Return a page of the matching transactions."""
+    """Return a page of the matching transactions, by scanning all blocks in the search's
+    range."""
     found = [
         (height, index)
         for height, results in _results(blocks, search, limits)
@@ -280,7 +280,8 @@ def scan_txs(
 def scan_blocks(
     blocks: ChainReads, search: Search, page: Page, limits: SearchLimits
 ) -> FoundHeights:
-    """Return a page of the heights of matching blocks."""
+    """Return a page of the heights of matching blocks, by scanning all blocks in the search's
+    range."""
     found = [
         height
         for height, results in _results(blocks, search, limits)
@@ -311,8 +312,8 @@ def _slice_page(found: list[T], page: Page) -> Sequence[T]:
 
 
 def _is_repeat(blocks: ChainReads, height: int, index: int) -> bool:
-    """Return true if the transaction failed here after it had succeeded in an earlier place;
-    such failures are hidden."""
+    """Return true if the transaction failed here after it had succeeded earlier; such failures
+    are hidden, as in CometBFT."""
     if blocks.results(height).tx_results[index].code == 0:
         return False
     try:
@@ -344,25 +345,25 @@ def begin_reads() -> None:
 
 
 def mark_unverified() -> None:
-    """Mark this request's reads as unverified: nothing proves part of the returned data."""
+    """Mark this request's response as unverified: nothing proves part of the returned data."""
     _mark(UNVERIFIED)
 
 
 def mark_coverage(low: int, high: int) -> None:
-    """Mark a search of this request: it covered only these heights."""
+    """Mark this request's response: a search covered only these heights."""
     _mark((COVERAGE, f"{low}-{high}"))
 
 
 def check_complete() -> None:
     """Raise :exc:`~flask_noderpc.errors.SearchIncomplete` if a search of this request covered
-    only some heights, for responses that have no headers to show the range."""
+    only some heights. For responses that have no headers to show these."""
     for name, heights in _MARKS.get():
         if name == COVERAGE:
             low = heights.partition("-")[0]
             raise SearchIncomplete(
-                f"the search has looked at heights {heights} alone, and a response over a"
-                f" websocket can't say so: add tx.height >= {low} to the query (block.height in"
-                f" block_search), or send it over HTTP, where the header {COVERAGE} says so"
+                f"the search covers only heights {heights}, which a response over a websocket"
+                f" can't show: add tx.height >= {low} to the query (block.height in"
+                f" block_search), or send it over HTTP, where the header {COVERAGE} shows it"
             )
 
 

@@ -1,4 +1,4 @@
-"""Verification of a chain: every hash and signature, from the lowest to the highest block."""
+"""Verify a chain: every hash and signature, from the lowest to the highest block."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ log = logging.getLogger("flask_noderpc.verify")
 def verify_chain(
     reads: ChainReads, progress: Callable[[int], None] | None = None, first: int = 0
 ) -> int:
-    """Return the number of blocks checked; raise :exc:`~flask_noderpc.errors.InvalidBlock`.
+    """Check all blocks from ``first`` on; return their number. Raise
+    :exc:`~flask_noderpc.errors.InvalidBlock`.
 
-    Checks that each block follows its parent, that every hash in its header matches the
-    content, that more than two thirds of the voting power signed it, that validator sets follow
-    from the updates, and that each transaction is found by its hash.
+    Each block must follow its parent and match every hash in its header, and more than two
+    thirds of the voting power must have signed it. Validator sets must follow from the
+    updates, and each transaction must be found by its hash.
     """
     low, high = max(first, reads.base_height()), reads.latest_height()
     if high == 0:
@@ -46,13 +47,13 @@ def verify_chain(
                 continue
             if isinstance(error, InvalidBlock):
                 raise
-            # A gap or an unreadable value is an error of the store.
+            # A gap or an unreadable value is a defect of the store.
             raise InvalidBlock(f"block {height}: {error}") from error
         if progress is not None:
             progress(height)
         height, checked = height + 1, checked + 1
     for reason in unsupported:
-        log.warning("not verified: some signatures: %s", reason)
+        log.warning("some signatures could not be verified: %s", reason)
     return checked
 
 
@@ -72,8 +73,8 @@ def _state_before(reads: ChainReads, height: int) -> ChainState:
         chain_id=reads.chain_id(),
         initial_height=initial,
         height=height - 1,
-        # The block below the lowest one is not stored: use the values that the lowest block
-        # refers to.
+        # The parent of the lowest block is not stored: use the values that the block itself
+        # has.
         block_id=NO_BLOCK if first else header.last_block_id,
         time=_genesis_time(reads, header) if first else header.time,
         app_hash=header.app_hash,
@@ -95,8 +96,8 @@ def _genesis_time(reads: ChainReads, header: Header) -> int:
 
 
 def _parent_set(reads: ChainReads, height: int) -> ValidatorSet | None:
-    """Return the validator set that signed the parent; ``None`` if it is not stored because the
-    store begins here."""
+    """Return the validator set that signed the parent; ``None`` if the store begins here
+    without it."""
     try:
         return reads.validators(height - 1)
     except ResultNotFound:
@@ -104,21 +105,25 @@ def _parent_set(reads: ChainReads, height: int) -> ValidatorSet | None:
 
 
 def _check_first_sets(reads: ChainReads, height: int) -> None:
-    """Check that a chain's first two validator sets have the priorities that follow from their
-    voting powers."""
+    """Check that the priorities of a chain's first two validator sets follow from their voting
+    powers."""
     found = reads.validators(height)
     first = validators.genesis_set(
         ValidatorUpdate(v.pub_key, v.voting_power) for v in found.validators
     )
     following = reads.validators(height + 1)
     if _differ(found, first) or _differ(following, validators.rotated(first)):
-        raise InvalidBlock(f"block {height}: the first validators are not in their order")
+        raise InvalidBlock(
+            f"block {height}: the priorities of the first validators don't follow from their"
+            " voting powers"
+        )
 
 
 def _differ(one: ValidatorSet, other: ValidatorSet) -> bool:
     if one.validators != other.validators:
         return True
-    # A set that came from a node's ``validators`` route has no proposer.
+    # Compare proposers only if both sets have one: a set from a node's route ``validators``
+    # has no proposer.
     return bool(one.proposer and other.proposer and one.proposer != other.proposer)
 
 
@@ -133,9 +138,11 @@ def _check(
     block_id = hashes.block_id
     meta = BlockMeta(block_id, hashes.size, block.header, len(block.txs), block.form)
     if (stored_id, reads.block_meta(height)) != (block_id, meta):
-        raise InvalidBlock(f"block {height}: stored with a wrong ID, size or count")
+        raise InvalidBlock(
+            f"block {height}: the stored ID, size or number of transactions is not the block's"
+        )
     if reads.height_of(block_id.hash) != height:
-        raise InvalidBlock(f"block {height}: found under another hash than its own")
+        raise InvalidBlock(f"block {height}: a look-up of its hash finds another height")
     unsupported |= check_signatures(head.chain_id, commit, head.validators)
     if results is None:
         sets = reads.validators(height + 2), reads.consensus_params(height + 1)
@@ -144,13 +151,15 @@ def _check(
         _check_tx(reads, height, tx, tx_hash)
     after = head.next_state(block_id, block.header.time, commit, results)
     with suppress(ResultNotFound):
-        # A chain that was backfilled does not have the priorities of all heights.
+        # Skip heights without priorities, which a backfilled chain may have.
         if _differ(reads.validators(height + 2), after.next_validators):
             raise InvalidBlock(
-                f"block {height}: validators at {height + 2} do not follow from it"
+                f"block {height}: the validators at {height + 2} do not follow from its updates"
             )
     if reads.consensus_params(height + 1) != after.params:
-        raise InvalidBlock(f"block {height}: parameters at {height + 1} do not follow from it")
+        raise InvalidBlock(
+            f"block {height}: the parameters at {height + 1} do not follow from its updates"
+        )
     return after
 
 
@@ -169,4 +178,6 @@ def _check_tx(reads: ChainReads, height: int, tx: bytes, tx_hash: bytes) -> None
     except NotFound:
         found = None
     if found is None or found.tx != tx:
-        raise InvalidBlock(f"block {height}: tx {tx_hash.hex().upper()} is not indexed")
+        raise InvalidBlock(
+            f"block {height}: tx {tx_hash.hex().upper()} is not found by its hash"
+        )

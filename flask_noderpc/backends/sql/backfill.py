@@ -1,4 +1,5 @@
-"""Adding blocks below the lowest one (backfill), each linked by its hash to the block above.
+"""Backfill: add blocks below the lowest stored block, each linked by its hash to the block
+above.
 
 The hash proves the header, the header proves the content and the validators, and the header
 above proves the results. Signatures are not checked. A block that is stored without results
@@ -26,10 +27,10 @@ from .connection import Connection
 from .hits import BlockTxs
 from .packed import blocks as packed
 
-# Duration of a backfill transaction, during which other writers wait; with the last batch and
-# the commit it takes at most twice as long.
+# Seconds after which a backfill transaction ends, as other writers wait for it. With its last
+# batch and the commit, it takes at most twice as long.
 _STEP_S = 0.025
-# Weight of the blocks that are written between two checks of the deadline.
+# Weight of the blocks that are written together, between two checks of the deadline.
 _BATCH = 800
 
 _EXTENDED_TABLES = _SETS, _PARAMS = "validator_sets", "consensus_params"
@@ -38,10 +39,11 @@ _EXTENDED_TABLES = _SETS, _PARAMS = "validator_sets", "consensus_params"
 def add_until_deadline(at: Connection, items: Sequence[Prepared[OlderBlock]]) -> int:
     """Add blocks until the transaction's time is over; return the number added.
 
-    The next transaction starts or continues with the first block that was not finished.
+    The caller's next transaction continues with the first block that was not finished.
     """
     deadline = time.monotonic() + _STEP_S
-    # Finish the large block of the previous call, possibly of an interrupted process.
+    # First finish indexing a large block that a previous call, or an interrupted process,
+    # began.
     if not index_steps.finish(at, deadline):
         return 0
     step, added = _BackfillTransaction(at, deadline), 0
@@ -49,7 +51,7 @@ def add_until_deadline(at: Connection, items: Sequence[Prepared[OlderBlock]]) ->
         try:
             is_added = step.add(prepared)
         except InvalidBlock:
-            # Commit the blocks before the invalid one; the next transaction begins with it and
+            # Commit the blocks before the invalid one; the next call begins with it and
             # raises.
             if not added:
                 raise
@@ -84,14 +86,14 @@ def _expected_block(at: Connection) -> _ExpectedBlock:
     if trusted is not None:
         height = trusted.header.height
         return _ExpectedBlock(chain_id, initial_height, height, trusted.block_id, None)
-    raise InvalidBlock("the chain has no block yet, and begins at its genesis")
+    raise InvalidBlock("expected a chain with blocks, or one that begins at a trusted block")
 
 
 class _BackfillTransaction:
-    """Blocks that one transaction adds and writes together.
+    """A transaction that adds blocks and writes them in batches.
 
-    The object caches what the store knows about the next block, and the heights from which
-    validator sets and parameters are in force.
+    The object caches what the next block must match, and the lowest heights at which the
+    present validator set and parameters are in force.
     """
 
     def __init__(self, at: Connection, deadline: float) -> None:
@@ -101,14 +103,14 @@ class _BackfillTransaction:
         self._extended: dict[str, tuple[int, int]] = {}
 
     def write(self) -> None:
-        """Write the blocks added so far."""
+        """Write the blocks added since the last write."""
         for table in _EXTENDED_TABLES:
             self._write_extended(table)
         self._batch.write()
 
     def add(self, prepared: Prepared[OlderBlock]) -> bool:
-        """Add a block unless it is stored; return false if the deadline passes before it is
-        indexed."""
+        """Add a block, or what a stored block lacks; return false if the deadline passes
+        before it is indexed."""
         item, found, slices = prepared
         height = item.block.header.height
         block_writes.check_place(height, len(item.block.txs))
@@ -142,12 +144,14 @@ class _BackfillTransaction:
         return True
 
     def _finish(self) -> bool:
-        """Continue to index a large block; return true if it is finished."""
+        """Continue to index a large block until the deadline; return true if it is
+        finished."""
         in_time = time.monotonic() <= self._deadline
         return in_time and index_steps.finish(self._at, self._deadline)
 
     def _extend_down(self, table: str, height: int) -> None:
-        """Extend the lowest row of a table down to this height."""
+        """Note that the lowest row of a table also applies at this height; ``write`` stores
+        that."""
         since, _ = self._extended.get(table, (height + 1, 0))
         self._extended[table] = since, height
 
@@ -163,10 +167,10 @@ class _BackfillTransaction:
             self._extend_down(_SETS, height)
         elif item.validators is None and link.above is not None:
             raise InvalidBlock(
-                f"block {height}: its validators differ from the next block's, and are needed"
+                f"block {height}: expected its validators, as they differ from the next block's"
             )
         if item.validators is not None:
-            # Write first: known sets are looked up by the stored blocks.
+            # Write the pending blocks first, as the statements below look up stored sets.
             self.write()
             state.write_set(self._at, height, item.validators)
             state.drop_derived(self._at, height + 1, item.validators)
@@ -186,7 +190,7 @@ class _BackfillTransaction:
             return
         self._write_extended(_PARAMS)
         if state.params(self._at, height) is None:
-            # The parameters of the following heights may differ.
+            # If the results may change the parameters, the row only applies at this height.
             state.write_params(self._at, height, item.params, until=height + is_unchanged)
 
     def _add_block(
@@ -201,7 +205,8 @@ class _BackfillTransaction:
         unverified = {"signatures", "time"} | ({"results"} if link.above is None else set())
         marks = block_writes.Provenance(item.unchecked, frozenset(unverified), item.source)
         meta = BlockMeta(found.block_id, found.size, block.header, len(block.txs), block.form)
-        # Write the commit again: it takes less space now that the set that signed it is known.
+        # Write the stored commit for this block again: now that the validator set is known, it
+        # takes less space.
         if not self._batch.has_commit(height):
             own = blocks.commit(self._at, height)
             if own is not None:
@@ -214,12 +219,12 @@ class _BackfillTransaction:
 def _check(
     item: OlderBlock, found: BlockHashes, link: _ExpectedBlock
 ) -> tuple[OlderBlock, BlockHashes]:
-    """Compare a block with what the store knows about it; return it in the form to store."""
+    """Compare a block with what the store expects; return the block and hashes to store."""
     if item.validators is not None and not are_known(item.validators):
         item = replace(item, unchecked=item.unchecked | {"validators_hash"})
     if "data_hash" in item.unchecked and found.block_id.hash == link.block_id.hash:
-        # A block whose parts are computed differently from CometBFT also has a different part
-        # set.
+        # The chain hashes blocks in its own way, so its part set hash can't be computed here:
+        # use the ID in the block above.
         found = found._replace(block_id=link.block_id)
     compare(item.block, _expected_fields(item, found, link), item.unchecked)
     return item, found
@@ -228,8 +233,8 @@ def _check(
 def _compare_stored(
     at: Connection, prepared: Prepared[OlderBlock], known: _ExpectedBlock, deadline: float
 ) -> bool:
-    """Compare a block with the stored block of its height, and store what that one lacks;
-    return false if the deadline passes before the end."""
+    """Compare a block with the stored block of its height, and add results that the stored
+    block lacks; return false if the deadline passes before the end."""
     item, found, slices = prepared
     item = replace(item, unchecked=item.unchecked | blocks.unchecked(at, known.height))
     item, found = _check(item, found, known)
@@ -248,14 +253,15 @@ def _compare_stored(
 def _stored_block(
     at: Connection, item: OlderBlock, found: BlockHashes, link: _ExpectedBlock
 ) -> _ExpectedBlock | None:
-    """Return what the store knows about the block, if it is stored; ``None`` otherwise."""
+    """Return what a block must match if its height is stored; ``None`` if it is not."""
     height = item.block.header.height
     known = blocks.meta(at, height, link.chain_id)
     if known is None:
         return None
     if known.block_id.hash != found.block_id.hash:
         raise InvalidBlock(
-            f"block {height}: the store has another one, {known.block_id.hash.hex().upper()}"
+            f"block {height}: expected the stored block"
+            f" {known.block_id.hash.hex().upper()}, got {found.block_id.hash.hex().upper()}"
         )
     following = blocks.meta(at, height + 1, link.chain_id)
     above = None if following is None else following.header
@@ -263,7 +269,7 @@ def _stored_block(
 
 
 def _expected_fields(item: OlderBlock, found: BlockHashes, link: _ExpectedBlock) -> Expected:
-    """Return actual and expected values of a block's fields."""
+    """Return the actual and the expected value of each field, by the field's name."""
     header, last = item.block.header, item.block.last_commit
     first = header.height == link.initial_height
     rules: Expected = {
@@ -294,7 +300,7 @@ def _result_fields(results: BlockResults, above: Header | None) -> Expected:
     proven = hashes.results_hash(results.tx_results)
     rules: Expected = {"results": (proven, above.last_results_hash)}
     if results.app_hash:
-        # Versions of CometBFT before 0.38 do not return it.
+        # CometBFT before 0.38 does not return the app hash with results.
         rules["results.app_hash"] = (results.app_hash, above.app_hash)
     return rules
 
@@ -309,8 +315,8 @@ def _results_to_store(item: OlderBlock, link: _ExpectedBlock) -> BlockResults | 
 def _add_results(
     at: Connection, prepared: Prepared[OlderBlock], results: BlockResults, deadline: float
 ) -> bool:
-    """Store proven results if they are missing, and index them; return false if the deadline
-    passes before the end."""
+    """Store proven results that a stored block lacks, and index them; return false if the
+    deadline passes before the end."""
     item, height = prepared.block_item, results.height
     lacks_results, lacks_index = at.execute(
         "SELECT results IS NULL, events IS NULL FROM blocks JOIN results USING (height)"

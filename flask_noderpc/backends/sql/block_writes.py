@@ -1,10 +1,10 @@
 """Writes of blocks, their commits, results and transactions.
 
 Hashes and rows are computed before the write lock is taken. Several blocks are then written
-together, because one statement for many rows is faster than one for each.
+together, because one statement for many rows is faster than one statement per row.
 
-The table ``missed_votes`` lists the votes that are absent or not for the block, so a
-validator's signing record is one query. All other votes are only in the packed commit.
+The table ``missed_votes`` lists the validators that did not vote for a block, so that a
+validator's signing record is one query. Votes for the block are only in the packed commit.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from .packed.blocks import LAST_POSITION, place
 
 
 class Provenance(NamedTuple):
-    """Marks stored with a block."""
+    """Source of a block, and its fields that were not checked or verified."""
 
     unchecked: frozenset[str] = frozenset()
     """Fields that this chain computes differently from CometBFT."""
     unverified: frozenset[str] = frozenset()
-    """Fields that were not verified."""
+    """Fields that could not be verified yet."""
     source: str = ""
 
 
@@ -47,12 +47,12 @@ _NOTHING: Mapping[int, str | None] = {}
 
 
 def check_place(height: int, tx_count: int) -> None:
-    """Raise :exc:`InvalidBlock` if the block's height or number of transactions exceeds what a
-    place can express."""
+    """Raise :exc:`InvalidBlock` if a block's height or number of transactions is too large for
+    a place, the integer of height and index that locates a transaction."""
     if not 0 < height <= LAST_HEIGHT or tx_count > LAST_POSITION + 1:
         raise InvalidBlock(
-            f"block {height}: the store has heights from 1 to {LAST_HEIGHT}, and"
-            f" {LAST_POSITION + 1} transactions in each"
+            f"block {height}: expected a height from 1 to {LAST_HEIGHT} and at most"
+            f" {LAST_POSITION + 1} transactions, got {tx_count} transactions"
         )
 
 
@@ -60,8 +60,8 @@ PackedSlice = tuple[int, bytes]
 
 
 class BlockRow(NamedTuple):
-    """Row of a block, without its transactions; ``events`` is the column's value from the
-    index."""
+    """Row of a block, without its transactions; ``events`` is the column of that name, which
+    the event index returns."""
 
     meta: BlockMeta
     results: BlockResults | None
@@ -88,7 +88,7 @@ class BlockRow(NamedTuple):
 
 
 def write_blocks(at: Connection, rows: Sequence[BlockRow]) -> None:
-    """Write blocks with their results, without their transactions."""
+    """Write blocks with their block results, but without transactions and their results."""
     at.executemany(
         "INSERT INTO blocks (height, hash, time, proposer, size, tx_count, header, events,"
         " unchecked, unverified, source) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -104,12 +104,13 @@ def write_blocks(at: Connection, rows: Sequence[BlockRow]) -> None:
 
 
 def write_slices(at: Connection, slices: Iterable[PackedSlice]) -> None:
-    """Write the packed transactions of blocks."""
+    """Write the packed transactions of blocks with their results."""
     at.executemany("INSERT INTO tx_slices (place, txs) VALUES (?, ?)", slices)
 
 
 def write_app_hash(at: Connection, height: int, app_hash: bytes) -> None:
-    """Write the app hash of the following header into results that lack it."""
+    """Store the app hash, from the following header, in the results of a height that lack
+    it."""
     found = stored_results(at, height)
     if found is not None and not found.app_hash:
         row = packed.pack_results(replace(found, app_hash=app_hash))
@@ -126,15 +127,15 @@ def tx_rows(
     events: Mapping[int, str | None] = _NOTHING,
     first: int = 0,
 ) -> Iterator[TxRow]:
-    """Yield the look-up rows of a block's transactions from position ``first`` on; ``events``
-    has the index's column values by place."""
+    """Yield rows of the table ``txs`` for a block's transactions, the first of which has the
+    index ``first``; ``events`` has the values of the column ``events`` by place."""
     for position, (tx_hash, r) in enumerate(zip(tx_hashes, tx_results, strict=True), first):
         here = place(height, position)
         yield here, tx_hash, r.code, r.gas_wanted, r.gas_used, events.get(here)
 
 
 def write_txs(at: Connection, rows: Iterable[TxRow]) -> None:
-    """Write the look-up rows of transactions."""
+    """Write rows of the table ``txs``, which locates transactions by hash."""
     at.executemany(
         "INSERT INTO txs (place, hash, code, gas_wanted, gas_used, events)"
         " VALUES (?, ?, ?, ?, ?, ?)",
@@ -143,7 +144,7 @@ def write_txs(at: Connection, rows: Iterable[TxRow]) -> None:
 
 
 def write_commits(at: Connection, commits: Sequence[Commit]) -> None:
-    """Write the commits for blocks, replacing stored ones."""
+    """Write commits, replacing stored commits of the same heights."""
     addresses = state.addresses_by_height(at, [commit.height for commit in commits])
     signed = [(commit, addresses[commit.height]) for commit in commits]
     at.executemany(
@@ -155,8 +156,8 @@ def write_commits(at: Connection, commits: Sequence[Commit]) -> None:
 
 
 def _write_votes(at: Connection, signed: Sequence[tuple[Commit, Sequence[bytes]]]) -> None:
-    """Write the missed votes of commits, replacing stored ones; each commit comes with the
-    addresses of the set that signed it."""
+    """Write the missed votes of commits, replacing stored ones. ``signed`` has each commit
+    with the addresses of its validators."""
     at.executemany(
         "DELETE FROM missed_votes WHERE height = ?", [(commit.height,) for commit, _ in signed]
     )
@@ -173,7 +174,8 @@ def _write_votes(at: Connection, signed: Sequence[tuple[Commit, Sequence[bytes]]
 
 
 def missed_votes(commit: Commit, addresses: Sequence[bytes]) -> list[tuple[bytes, int]]:
-    """Return the addresses whose votes are absent or for nil, with their flags."""
+    """Return the address and flag of each validator whose vote is absent or for nil; an empty
+    list if the validators are unknown."""
     if len(addresses) != len(commit.signatures):
         return []
     return [
@@ -184,7 +186,7 @@ def missed_votes(commit: Commit, addresses: Sequence[bytes]) -> list[tuple[bytes
 
 
 def stored_votes(at: Connection, height: int) -> list[tuple[bytes, int]]:
-    """Return the stored missed votes of a height."""
+    """Return the stored missed votes of a height as pairs of address and flag."""
     return at.execute(
         "SELECT address, flag FROM missed_votes LEFT JOIN validators ON id = validator_id"
         " WHERE height = ?",
@@ -204,7 +206,7 @@ B = TypeVar("B", CommittedBlock, BlockWithoutResults, OlderBlock)
 
 
 class Prepared(NamedTuple, Generic[B]):
-    """A block with its hashes, and the rows of its transactions."""
+    """A block with its hashes, and the packed rows of its transactions."""
 
     block_item: B
     hashes: BlockHashes
@@ -216,7 +218,7 @@ def prepare(items: Iterable[B]) -> list[Prepared[B]]:
     found = []
     for item in items:
         if _is_large(item.block):
-            # Yield to other requests: computing the hashes of one block may take 20 ms.
+            # Let other greenlets run: computing the hashes of one block may take 20 ms.
             next_turn()
         found.append(Prepared(item, hashes.block_hashes(item.block), _slices(item)))
     return found
@@ -232,12 +234,12 @@ def _slices(
     block, results = item.block, item.results
     tx_results = None if results is None else results.tx_results
     if tx_results is not None and len(tx_results) != len(block.txs):
-        # Wrong number of results: the block is refused later.
+        # The number of results is wrong: the block is refused later, so don't pack it.
         return ()
     return tuple(packed.slices(block.header.height, block.txs, tx_results))
 
 
-# Weight of a block without transactions, in indexed attributes.
+# Weight of a block without transactions: it takes as long as this many indexed attributes.
 _BLOCK_WEIGHT = 50
 
 
@@ -259,7 +261,7 @@ class NewBlock(NamedTuple):
 
 
 class Batch:
-    """Blocks and commits that are about to be written together. A batch is full at weight
+    """Blocks and commits that are about to be written together; full at a weight of
     ``most``."""
 
     def __init__(self, at: Connection, most: int) -> None:
@@ -270,7 +272,8 @@ class Batch:
 
     @property
     def is_full(self) -> bool:
-        """True if the batch should be written, because of its memory and the time it takes."""
+        """True if the batch should be written now, to limit its memory and the time of the
+        write."""
         return self._weight >= self._most
 
     @property
@@ -289,11 +292,11 @@ class Batch:
             self._weight += weight(found.results.tx_results)
 
     def add_commit(self, commit: Commit) -> None:
-        """Add a commit; replaces an earlier one for the same height."""
+        """Add a commit; it replaces one of the same height in this batch."""
         self._commits[commit.height] = commit
 
     def has_commit(self, height: int) -> bool:
-        """Return true if the batch has a commit for a height."""
+        """Return true if the batch has a commit of this height."""
         return height in self._commits
 
     def write(self) -> None:
@@ -344,7 +347,8 @@ class Batch:
 def _index(
     at: Connection, found: Sequence[NewBlock]
 ) -> tuple[dict[int, str], dict[int, str | None]]:
-    """Index blocks; return the values of the column ``events``, by height and by place."""
+    """Index the events of blocks; return the values of the columns ``events``: of blocks by
+    height, and of transactions by place."""
     indexed = {
         each.height: each.results
         for each in found

@@ -26,17 +26,17 @@ from .connection import Connection
 from .packed import blocks as packed
 from .packed.blocks import LAST_POSITION, POSITION_BITS, DamagedRow, Slice, place
 
-# Tendermint before 0.34 used empty bytes as the hash of no evidence.
+# Evidence hashes of blocks without evidence; Tendermint before 0.34 used empty bytes.
 _NO_EVIDENCE = (EMPTY_HASH, b"")
 
 Range = tuple[int, int, int]
 
-# A place is a signed 64-bit integer in SQLite.
+# A place (height and index of a transaction in one integer) must fit in 64 signed bits.
 LAST_HEIGHT = (1 << 63 - POSITION_BITS) - 1
 
 
 def places(low: int, high: int) -> tuple[int, int]:
-    """Return the first and last place of a range of heights."""
+    """Return the lowest and highest place of a range of heights."""
     last = place(min(high, LAST_HEIGHT), LAST_POSITION)
     return place(min(max(low, 0), LAST_HEIGHT)), last
 
@@ -65,7 +65,7 @@ def _range(at: Connection) -> tuple[int | None, int]:
 
 
 def meta(at: Connection, height: int, chain_id: str) -> BlockMeta | None:
-    """Return the meta of a block; ``None`` if it is not stored."""
+    """Return the metadata of a block; ``None`` if it is not stored."""
     row = at.execute("SELECT header FROM blocks WHERE height = ?", (height,)).fetchone()
     if row is None:
         _refuse_gap(at, height)
@@ -86,7 +86,7 @@ def height_of(at: Connection, block_hash: bytes) -> int | None:
 
 
 def metas(at: Connection, low: int, high: int, chain_id: str) -> tuple[BlockMeta, ...]:
-    """Return the metas of a range, highest first."""
+    """Return the metadata of a range of stored blocks, highest first."""
     found = at.execute(
         "SELECT header, height FROM blocks WHERE height BETWEEN ? AND ? ORDER BY height DESC",
         (low, high),
@@ -101,13 +101,13 @@ def metas(at: Connection, low: int, high: int, chain_id: str) -> tuple[BlockMeta
 
 
 def lowest_meta(at: Connection, chain_id: str) -> BlockMeta | None:
-    """Return the meta of the oldest stored block; ``None`` without any."""
+    """Return the metadata of the lowest stored block; ``None`` if no block is stored."""
     (lowest,) = at.execute(f"SELECT min(height) FROM {at.engine.heights}").fetchone()
     return None if lowest is None else meta(at, lowest, chain_id)
 
 
-# One statement, because each is a round trip to a remote database. It also reads the set that
-# signed the commit.
+# Read a block with its commit and the validator set that signed it in one statement, because
+# each statement is a round trip to a remote database.
 _WITH_COMMIT = (
     'SELECT header, "commit", members, since, until, {more} FROM blocks AS b'
     " LEFT JOIN commits AS c ON c.height = :signed"
@@ -115,7 +115,7 @@ _WITH_COMMIT = (
     "  (SELECT max(since) FROM validator_sets WHERE since <= :signed)"
     " WHERE b.height = :height"
 )
-# Select the first row of transactions too; usually it is the only one.
+# Read the first row of transactions in the same statement; usually it is the only one.
 _FIRST_SLICE = "(SELECT txs FROM tx_slices WHERE place = :first)"
 _BLOCK = _WITH_COMMIT.format(
     more=f"EXISTS (SELECT 1 FROM evidence AS e WHERE e.height = b.height), {_FIRST_SLICE}"
@@ -148,7 +148,7 @@ def block(at: Connection, height: int, chain_id: str) -> tuple[BlockID, Block] |
 def meta_with_txs(
     at: Connection, height: int, chain_id: str
 ) -> tuple[BlockMeta, tuple[bytes, ...]] | None:
-    """Return the meta of a block with its transactions; ``None`` if it is not stored."""
+    """Return the metadata and the transactions of a block; ``None`` if it is not stored."""
     row = at.execute(
         _HEADER_AND_TXS, {"height": height, "first": places(height, height)[0]}
     ).fetchone()
@@ -165,7 +165,8 @@ def _check_evidence(at: Connection, header: Header, pieces: Sequence[Evidence]) 
         return
     if evidence_hash(pieces) == header.evidence_hash:
         return
-    # A chain may compute the hash in its own way, but not the hash of no evidence.
+    # Ignore the difference if the chain computes this hash in its own way and the block has
+    # evidence; the hash of an empty list is known.
     if not pieces or "evidence_hash" not in unchecked(at, header.height):
         raise DamagedRow(
             "evidence", header.height, "it is missing, or differs from the header's hash"
@@ -173,7 +174,8 @@ def _check_evidence(at: Connection, header: Header, pieces: Sequence[Evidence]) 
 
 
 def events(at: Connection, height: int) -> tuple[Event, ...]:
-    """Return the events of a block itself; its results must be stored."""
+    """Return the block events of a height, without those of transactions; its results must be
+    stored."""
     (row,) = at.execute("SELECT results FROM results WHERE height = ?", (height,)).fetchone()
     return packed.unpack_block_events(row, height)
 
@@ -181,12 +183,13 @@ def events(at: Connection, height: int) -> tuple[Event, ...]:
 def _txs(at: Connection, height: int, count: int, first_slice: bytes) -> tuple[bytes, ...]:
     txs = tuple([tx for part in _parts(at, height, count, first_slice) for tx in part.txs])
     if len(txs) != count:
-        raise DamagedRow("transactions", height, f"{len(txs)} of {count} are there")
+        raise DamagedRow("transactions", height, f"only {len(txs)} of {count} are stored")
     return txs
 
 
 def _parts(at: Connection, height: int, count: int, first_slice: bytes | None) -> list[Slice]:
-    """Return the slices of a block's transactions; the first one was already read."""
+    """Return the slices (rows of several transactions) of a block; the first was already
+    read."""
     if not count:
         return []
     if first_slice is None:
@@ -196,7 +199,8 @@ def _parts(at: Connection, height: int, count: int, first_slice: bytes | None) -
 
 
 def _slices(at: Connection, height: int, position: int = 0) -> list[Slice]:
-    """Return the slices of a block's transactions from a position on."""
+    """Return the slices of a block that contain its transactions from index ``position``
+    on."""
     found = at.execute(
         "SELECT txs, place FROM tx_slices WHERE place BETWEEN ? AND ? ORDER BY place",
         (place(height, position), place(height, LAST_POSITION)),
@@ -205,7 +209,7 @@ def _slices(at: Connection, height: int, position: int = 0) -> list[Slice]:
 
 
 def commit(at: Connection, height: int) -> Commit | None:
-    """Return the precommits for the block at this height; ``None`` if they are not stored."""
+    """Return the commit for the block at this height; ``None`` if it is not stored."""
     row = at.execute('SELECT "commit" FROM commits WHERE height = ?', (height,)).fetchone()
     if row is None:
         return None
@@ -213,7 +217,7 @@ def commit(at: Connection, height: int) -> Commit | None:
 
 
 def _unpack_commit(row: bytes | None, height: int, members: Sequence[Any]) -> Commit | None:
-    """Return a commit, given the row of the validator set in force at its height."""
+    """Unpack a commit; ``members`` are the columns of the validator set that signed it."""
     if row is None:
         return None
     return packed.unpack_commit(row, height, lambda: state.addresses_in(members, height))
@@ -222,7 +226,8 @@ def _unpack_commit(row: bytes | None, height: int, members: Sequence[Any]) -> Co
 def signed_header(
     at: Connection, height: int, chain_id: str
 ) -> tuple[SignedHeader, bool] | None:
-    """Return a stored header with its precommits, and true if the next block is stored."""
+    """Return a stored header with its commit, and true if the next block is stored; ``None``
+    if the block is not stored."""
     row = at.execute(_OWN_COMMIT, {"height": height, "signed": height}).fetchone()
     if row is None:
         _refuse_gap(at, height)
@@ -287,7 +292,7 @@ def latest_txs(at: Connection, limit: int) -> tuple[TxResult, ...]:
 
 
 def txs_at(at: Connection, places: Iterable[int]) -> Iterator[TxResult]:
-    """Yield the transactions at these places. Adjacent transactions of one row read it once."""
+    """Yield the transactions at these places. Adjacent places in one row read the row once."""
     part: Slice | None = None
     for each in places:
         height, position = each >> POSITION_BITS, each & LAST_POSITION
@@ -330,14 +335,14 @@ def unchecked(at: Connection, height: int) -> frozenset[str]:
 
 
 def all_unchecked(at: Connection) -> dict[str, Range]:
-    """Return all unchecked fields, each with the number of blocks, the lowest and the highest
-    height."""
+    """Return the fields that any block has as unchecked; for each one the number of such
+    blocks, and their lowest and highest height."""
     return _marked_blocks(at, "unchecked")
 
 
 def all_unverified(at: Connection) -> dict[str, Range]:
-    """Return all unverified fields, each with the number of blocks, the lowest and the highest
-    height."""
+    """Return the fields that any block has as unverified; for each one the number of such
+    blocks, and their lowest and highest height."""
     return _marked_blocks(at, "unverified")
 
 
@@ -354,8 +359,8 @@ def _marked_blocks(at: Connection, column: str) -> dict[str, Range]:
 
 
 def sources(at: Connection) -> dict[str, Range]:
-    """Return all sources of blocks, each with the number of blocks, the lowest and the highest
-    height."""
+    """Return the nodes that blocks were read from; for each one the number of blocks, and
+    their lowest and highest height."""
     found = at.execute(
         "SELECT source, count(*), min(height), max(height) FROM blocks"
         " WHERE source <> '' GROUP BY source"

@@ -1,5 +1,5 @@
-"""Capabilities of SQL stores: application state, evidence pool, features' indexes, and filters
-that survive restarts."""
+"""Capabilities of SQL stores: application state, evidence pool, indexes of features, and
+filters that survive restarts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .packed.blocks import DamagedRow
 
 
 class SQLAppState:
-    """Committed application state in a store, and the pending transactions."""
+    """Read access to an application's committed state and to pending transactions."""
 
     def __init__(self, files: StoreHandles, engine: Engine) -> None:
         self._files = files
@@ -44,15 +44,17 @@ class SQLAppState:
     def range(
         self, prefix: bytes, after: bytes | None = None, limit: int = 1000
     ) -> tuple[tuple[bytes, bytes], ...]:
-        """Return the first pairs whose keys start with the prefix and sort after ``after``."""
+        """Return up to ``limit`` pairs of key and value whose keys start with the prefix and
+        sort after ``after``, in the order of keys."""
         with self._files().readers.snapshot() as at:
             return values.app_range(at, prefix, after, limit)
 
     def waiting(self, cursor: int = 0, limit: int = 1000) -> Waiting:
-        """Return the oldest pending transactions after a cursor."""
+        """Return up to ``limit`` stored pending transactions after a cursor, oldest first, and
+        those not stored yet."""
         files = self._files()
-        # Read these before the snapshot, so that no transaction is missed that is stored in
-        # between.
+        # Read unstored transactions before the snapshot: one that is stored in between is then
+        # in both, and not missed.
         incoming = files.unstored_txs.txs()
         with files.readers.snapshot() as at:
             stored = mempool.pending_after(at, cursor, limit)
@@ -60,7 +62,7 @@ class SQLAppState:
 
 
 class SQLEvidencePool(EvidencePool):
-    """Pending evidence in a table."""
+    """Evidence pool in the table ``pending_evidence``."""
 
     def __init__(
         self,
@@ -90,7 +92,7 @@ class SQLHits:
         self._kept: set[str] = set()
 
     def _is_kept(self, at: Connection, name: str) -> bool:
-        # A read-only store may lack tables of some indexes.
+        # A store that is only read may lack the tables of indexes that were declared later.
         if name not in self._kept:
             self._kept |= set(at.engine.hit_indexes(at))
         return name in self._kept
@@ -109,8 +111,8 @@ class SQLHits:
     def heights(
         self, name: str, terms: Sequence[hits.Term], low: int, high: int, limits: SearchLimits
     ) -> Sequence[int]:
-        """Return the heights in a range of blocks in which one place has a hit for each term,
-        and the heights of blocks that are not indexed, lowest first; raise
+        """Return the heights in a range of blocks that may match: a place in the block has a
+        hit for each term, or the block is not indexed; lowest first. Raise
         :exc:`~flask_noderpc.errors.SearchTooCostly`."""
 
         def work(at: Connection) -> Sequence[int]:
@@ -124,13 +126,13 @@ class SQLHits:
 HITS: Capability[SQLHits] = Capability("the backend keeps no indexes of features")
 
 
-# Extra lifetime of filters. It allows polls without new results to write the new deadline only
+# Extra lifetime of filters: a poll without new results only has to write the new deadline
 # every 30 seconds.
 _SLACK = 30 * SECOND
 
 
 class SQLFilters(Filters):
-    """Filters in a table. The writer's thread writes them, together with other queued
+    """Filters in the table ``filters``, written by the mempool's writer with other queued
     writes."""
 
     def __init__(self, open_store: StoreHandles) -> None:

@@ -1,4 +1,5 @@
-"""Table ``chain``: the beginning of the chain, and its state after the last block."""
+"""Table ``chain``: the beginning of the chain. Also reads the chain's state after the last
+block."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ _RESULT_FIELDS = frozenset({"app_hash", "last_results_hash"})
 
 
 class ChainStart(NamedTuple):
-    """Chain ID, initial height, and the trusted block above which the store began."""
+    """Chain ID, initial height, and the trusted block at which the store began, if any."""
 
     chain_id: str
     initial_height: int
@@ -58,7 +59,7 @@ def require_start(at: Connection) -> ChainStart:
     """Return the beginning of the chain; raise ``StoreError`` if the store has no chain yet."""
     found = chain_start(at)
     if found is None:
-        raise StoreError("the store holds no chain yet: init_chain or init_at comes first")
+        raise StoreError("the store has no chain yet; call init_chain or init_at first")
     return found
 
 
@@ -91,10 +92,10 @@ def init_chain(
 
 
 def _other_chain_error(known: ChainStart) -> StoreError:
-    start = "of another genesis" if known.trusted is None else "that began at another block"
+    start = "with another genesis" if known.trusted is None else "begun at another block"
     return StoreError(
-        f"the store holds chain {known.chain_id!r} {start}: use another NODERPC_DATABASE"
-        " for this one"
+        f"the store already has chain {known.chain_id!r}, {start}; set another NODERPC_DATABASE"
+        " for this chain"
     )
 
 
@@ -183,8 +184,8 @@ def init_at(
 def _are_stored(
     at: Connection, height: int, validators: Sequence[ValidatorSet], params: ConsensusParams
 ) -> bool:
-    """Return true unless different sets or parameters are stored; those of pruned heights are
-    not compared."""
+    """Return true unless different validator sets or parameters are stored; heights whose sets
+    were pruned are not compared."""
     stored = [state.validators(at, height + n) for n in range(len(validators))]
     pairs = zip((*stored, state.params(at, height + 1)), (*validators, params), strict=True)
     return all(known is None or known == given for known, given in pairs)
@@ -199,8 +200,8 @@ def _check_trusted(
 ) -> None:
     if len(validators) != 3:
         raise InvalidBlock(
-            f"trusted block {header.height}: {len(validators)} validator sets are given, not"
-            " those of three heights"
+            f"trusted block {header.height}: expected the validator sets of three heights, got"
+            f" {len(validators)} sets"
         )
     own, following, _ = validators
     rules = {
@@ -215,13 +216,13 @@ def _check_trusted(
     for rule, holds in rules.items():
         if not holds:
             raise InvalidBlock(
-                f"trusted block {header.height}: {rule} contradicts the other parts"
+                f"trusted block {header.height}: {rule} contradicts the header or commit"
             )
     check_signatures(chain_id, commit, own)
 
 
 def _has_hash(members: ValidatorSet, expected: bytes) -> bool:
-    # The trusted block also vouches for validator sets with keys of unknown encoding.
+    # A set with keys of unknown encoding can't be hashed: trust it with the block.
     return not are_known(members) or hashes.validators_hash(members) == expected
 
 
@@ -237,8 +238,8 @@ def load_head(at: Connection) -> ChainState:
         head = replace(_state(at, found, height), block_id=meta.block_id, time=meta.header.time)
         results = blocks.results(at, height)
         if results is None or (found.is_trusted(height) and not results.app_hash):
-            # The trusted block's own results are unknown, or only the next header has its app
-            # hash.
+            # The results or their app hash are unknown, so the next header can't be checked
+            # against them.
             return replace(head, unchecked=_RESULT_FIELDS)
         return replace(
             head,
@@ -259,7 +260,7 @@ def load_head(at: Connection) -> ChainState:
 
 
 def state_before(at: Connection, block: Block) -> ChainState:
-    """Return the state that a stored block extends, according to its own header."""
+    """Return the chain state before a stored block, built from the block's own header."""
     header = block.header
     height = header.height
     signers = state.validators(at, height - 1)
@@ -299,5 +300,8 @@ def _state(at: Connection, found: ChainStart, height: int) -> ChainState:
 
 def _require(value: T | None) -> T:
     if value is None:
-        raise StoreError("the store has no results, validators or parameters for its head")
+        raise StoreError(
+            "the store is damaged: its latest block has no results, validators or parameters;"
+            " restore a backup"
+        )
     return value

@@ -1,4 +1,4 @@
-"""Connections as SQL stores use them, and the differences between database engines.
+"""Interface of database connections, and the differences between SQLite and PostgreSQL.
 
 Statements run on both SQLite and PostgreSQL, with ``?`` or ``:name`` for parameters. Parts of
 statements that differ are attributes and methods of :class:`Engine`.
@@ -31,7 +31,7 @@ class Rows(Protocol):
 
 
 class Connection(Protocol):
-    """A connection; a statement that needs a transaction begins one."""
+    """A database connection; a statement that needs a transaction begins one."""
 
     @property
     def engine(self) -> Engine:
@@ -62,19 +62,20 @@ class Engine(ABC):
     """True if searches must count the rows that they read, because the engine can't limit
     them."""
     latest_pending: str
-    """SELECT of the last number that the mempool assigned to a transaction; returns no row if
-    it has not assigned any."""
+    """SELECT of the last number that the mempool assigned to a transaction; no row if it has
+    not assigned any."""
 
     heights = "blocks"
     """Table whose columns ``height`` and ``hash`` list the stored blocks."""
     lowest_kept = "0"
-    """Expression of a height below which transaction rows of removed blocks may remain; 0 if
-    none remain."""
+    """SQL expression of a height: rows of transactions below it belong to removed blocks and
+    must be ignored; 0 if there are no such rows."""
     tx_hashes = "txs"
-    """Table whose columns ``hash``, ``code`` and ``place`` locate transactions."""
+    """Table whose columns ``hash``, ``code`` and ``place`` (height and index) locate
+    transactions."""
     header_by_hash = "SELECT height, header FROM blocks WHERE hash = ?"
     """SELECT of the block with a hash."""
-    # CometBFT: a later failure does not hide an earlier success.
+    # As in CometBFT, a later failure does not hide an earlier success.
     tx_by_hash = (
         "SELECT t.place, s.txs, s.place FROM"
         " (SELECT coalesce((SELECT max(place) FROM txs WHERE hash = :hash AND code = 0),"
@@ -82,54 +83,58 @@ class Engine(ABC):
         " LEFT JOIN tx_slices AS s ON s.place = (SELECT max(place) FROM tx_slices WHERE place"
         f"  BETWEEN t.place >> {POSITION_BITS} << {POSITION_BITS} AND t.place)"
     )
-    """SELECT of the place of the transaction ``:hash``, the slice that contains it, and the
-    slice's place; NULL if it is not stored."""
+    """SELECT of the place of the transaction ``:hash``, the slice (packed row) that contains
+    it, and the slice's place; NULL if it is not stored."""
 
     # Values.
 
     def text(self, value: str) -> object:
-        """Return a key or value of an event as a statement parameter."""
+        """Convert a key or value of an event to a statement parameter."""
         return value
 
     def to_text(self, stored: Any) -> str:
-        """Return a key or value of an event from its column value."""
+        """Convert a column value to the key or value of an event."""
         text: str = stored
         return text
 
     def unique_key(self, value: str) -> str:
-        """Return an expression by which a unique value of any length is indexed."""
+        """Return the SQL expression of the unique index over a column with values of any
+        length."""
         return value
 
     def prefix_key(self, value: str) -> str:
-        """Return an expression by which bytes of any length are indexed in byte order."""
+        """Return the SQL expression of the index, in byte order, over a column with bytes of
+        any length."""
         return value
 
     @abstractmethod
     def integers_param(self, values: Sequence[int]) -> object:
-        """Return integers as the one parameter of :meth:`is_one_of`."""
+        """Convert integers to the single parameter of :meth:`is_one_of`."""
 
     # SQL expressions.
 
     @abstractmethod
     def is_one_of(self, column: str) -> str:
-        """Return a condition: a column equals one of the integers of a parameter."""
+        """Return an SQL condition: the column equals one of the integers in a parameter."""
 
     @abstractmethod
     def contains(self, column: str) -> str:
-        """Return a condition: a text column contains the text of a parameter."""
+        """Return an SQL condition: the text column contains the text in a parameter."""
 
     @abstractmethod
     def each_event(self, events: str) -> str:
-        """Return a FROM item ``e`` with the numbers ``key`` of the events in a column
-        ``events``."""
+        """Return a FROM item ``e``: one row, with the event's number in ``key``, for each
+        event in a column ``events``."""
 
     @abstractmethod
     def each_value(self, events: str) -> str:
-        """Return a FROM item ``i`` with the IDs ``value`` in a column ``events``."""
+        """Return a FROM item ``i``: one row, with an ID in ``value``, for each value ID of all
+        events in a column ``events``."""
 
     @abstractmethod
     def values_of(self, events: str, event: str) -> str:
-        """Return a FROM item ``i`` with the value IDs of the event with one number."""
+        """Return a FROM item ``i``: one row, with an ID in ``value``, for each value ID of the
+        event with the number ``event``."""
 
     # Tables of the indexes that features declare.
 
@@ -139,35 +144,36 @@ class Engine(ABC):
 
     @abstractmethod
     def make_hit_tables(self, at: Connection, name: str) -> None:
-        """Create the tables ``NAME_hits`` (keys and places) and ``NAME_unindexed``
-        (heights)."""
+        """Create the tables ``NAME_hits``, of keys and places, and ``NAME_unindexed``, of
+        heights."""
 
     # Time, versions, locks and space.
 
     @abstractmethod
     def now(self, at: Connection) -> int:
-        """Return the time in nanoseconds since 1970 by which leases expire."""
+        """Return the time of the clock that leases use, in nanoseconds since 1970."""
 
     @abstractmethod
     def data_version(self, at: Connection) -> object:
-        """Return a value that changes with commits of other connections, except those that only
-        add blocks or leave the state of the latest block unchanged."""
+        """Return a value that changes with commits of other connections; it may stay the same
+        if a commit only adds blocks, or does not change the state of the latest block."""
 
     def prepare_range(self, at: Connection, low: int, high: int) -> None:
-        """Prepare the tables so that this transaction can write blocks of a range of
-        heights."""
+        """Create what this transaction needs, such as partitions, to write blocks of a range
+        of heights."""
 
     def dropped_below(self, at: Connection, base: int) -> int:
         """Return the height below which the engine removes rows of transactions and index hits
-        by itself, once no block remains there; 0 if the caller must delete them. All blocks
-        below ``base`` are about to be removed."""
+        by itself, once it has no blocks there; 0 if the caller must delete the rows. The
+        caller is about to remove all blocks below ``base``."""
         return 0
 
     def lock_mempool(self, at: Connection) -> None:
         """Prevent other transactions from changing the mempool until this one ends."""
 
     def announce(self, at: Connection) -> None:
-        """Notify other processes of a change of the chain when it is committed."""
+        """Make the commit of this transaction notify other processes of a change of the
+        chain."""
 
     def free_space(self, at: Connection) -> None:
         """Return free space to the file system after many rows were deleted."""

@@ -1,4 +1,4 @@
-"""Tables of evidence: pending, and included in blocks."""
+"""Tables of pending evidence, and of evidence in blocks."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def has_pending(connection: Connection) -> bool:
 
 
 def add(connection: Connection, piece: Evidence) -> None:
-    """Add verified evidence, unless another process has added it already."""
+    """Add verified evidence to the pool, unless another process has added it already."""
     evidence_hash = evidence_hash_of(piece)
     connection.engine.lock_mempool(connection)
     if is_known(connection, evidence_hash):
@@ -74,7 +74,8 @@ def add(connection: Connection, piece: Evidence) -> None:
 
 
 def reap(connection: Connection, max_bytes: int) -> tuple[Evidence, ...]:
-    """Return the pending evidence that fits a block, earliest offences first."""
+    """Return pending evidence of at most ``max_bytes`` for a block, earliest offences
+    first."""
     # Read only the sizes first: pending evidence may take a gigabyte, and a block fits a
     # thousandth of it.
     found = connection.execute(
@@ -109,8 +110,8 @@ def remove_settled(connection: Connection, blocks: Sequence[Block]) -> None:
     params = state.params(connection, last.height + 1)
     assert params is not None
     limits = params.evidence
-    # CometBFT: evidence/pool.go; evidence is too old only if both its age in blocks and in time
-    # exceed the limits. It is too large if the limit was lowered.
+    # As in CometBFT (evidence/pool.go), evidence is too old only if its age exceeds the limits
+    # both in blocks and in time. It is too large if the limit was lowered.
     connection.execute(
         "DELETE FROM pending_evidence WHERE size > ? OR (height < ? AND time < ?)",
         (

@@ -1,12 +1,11 @@
 """Handles of an open store, one set per process.
 
-A connection must not be used by two processes, so none may cross a fork. A fork waits until
-reads and writes have ended, and all connections are closed before it. Parent and child open new
-ones when they need them.
+Two processes must not share a connection. A fork therefore waits until reads and writes have
+ended, and closes all connections; parent and child open new ones when they need them.
 
-A write of this process wakes the threads that wait for a change immediately. For writes of
-other processes, one of the waiting threads polls the store a few times a second on behalf of
-all.
+A write of this process immediately wakes the threads that wait for a change. To notice writes
+of other processes, one of the waiting threads polls the store a few times a second for all of
+them.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ class FairQueue(Generic[T]):
     """
 
     def __init__(self, items: Iterable[T]) -> None:
-        # Reuse the item that was released last, so that an idle node has only one of them open.
+        # Reuse the connection that was released last, so that an idle node has only one open.
         self._idle = list(items)
         self._waiting: deque[_Ticket[T]] = deque()
         self._lock = threading.Lock()
@@ -55,8 +54,8 @@ class FairQueue(Generic[T]):
         try:
             ticket.ready.wait(timeout)
         except BaseException:
-            # For example the greenlet was killed: an item assigned meanwhile goes to the next
-            # waiting thread.
+            # The wait was interrupted, for example the greenlet was killed: pass an item that
+            # was assigned meanwhile to the next waiting thread.
             item = self._leave(ticket)
             if item is not None:
                 self.release(item)
@@ -95,7 +94,7 @@ class _Ticket(Generic[T]):
 
 
 def version_sql(engine: Engine) -> str:
-    """Return the SELECT of the chain's version."""
+    """Return the SELECT of the row for :func:`version_from_row`."""
     return (
         "SELECT (SELECT max(number) FROM rewinds), (SELECT revision FROM chain),"
         f" (SELECT hash FROM {engine.heights} ORDER BY height LIMIT 1),"
@@ -109,7 +108,8 @@ def read_version(at: Connection) -> ChainVersion | None:
 
 
 def version_from_row(row: Sequence[Any]) -> ChainVersion | None:
-    """Return the version built from a row."""
+    """Build the chain's version from a row of :func:`version_sql`; ``None`` without a
+    block."""
     *history, head = row
     # Two chains without a block can't be distinguished.
     return ChainVersion(tuple(history), head) if head else None
@@ -135,7 +135,7 @@ R = TypeVar("R", bound=Reader)
 
 
 class Readers(ABC, Generic[R]):
-    """Read connections, each taken for one query or snapshot and then given back."""
+    """Pool of read connections; a query or snapshot takes a connection and then returns it."""
 
     def __init__(self) -> None:
         self._idle: deque[R] = deque()
@@ -160,8 +160,8 @@ class Readers(ABC, Generic[R]):
     def _take(self) -> R:
         nested = getattr(self._local, "depth", 0)
         with self._gate:
-            # A thread that already holds a connection must get another one, or it would never
-            # give the first back.
+            # Do not block a thread that already holds a connection: it could never return that
+            # one.
             while self._suspended and not nested:
                 self._gate.wait()
             self._busy += 1
@@ -226,7 +226,7 @@ class Readers(ABC, Generic[R]):
                 raise
 
     def _begin_snapshot(self) -> R:
-        """Return a connection with a snapshot."""
+        """Return a connection on which a snapshot has begun."""
         connection = self._take()
         try:
             connection.begin()
@@ -327,7 +327,7 @@ class ChangeWatcher(ABC):
         finally:
             with self._changed:
                 self._is_polled = False
-                # Another waiting thread polls from now on.
+                # Wake the others, so that one of them takes over polling.
                 self._changed.notify_all()
 
     def _poll(self, seen: int, timeout: float) -> None:
@@ -368,9 +368,9 @@ def _resume_all() -> None:
 def _discard_in_child() -> None:
     global _process_id  # noqa: PLW0603  # one number, set at each fork
     _process_id = os.getpid()
-    # The handles belong to the parent; the child opens its own. They are not resumed in the
-    # child, because a thread of the parent may have held one of their locks at the fork, which
-    # nothing in the child would release.
+    # The handles belong to the parent; the child opens its own. Do not resume them in the
+    # child: a thread of the parent may have held one of their locks at the fork, which nothing
+    # in the child would release.
     _watched.clear()
     _suspended.clear()
     _one_at_a_time.release()
@@ -387,8 +387,9 @@ class SearchPool(Protocol):
     def run(
         self, work: Callable[[Connection], T], limits: SearchLimits, height: int = HIGHEST
     ) -> T:
-        """Return the result of ``work`` in one snapshot, which only needs the blocks up to a
-        height; raise :exc:`~flask_noderpc.errors.SearchTooCostly`."""
+        """Run ``work`` in one snapshot and return its result; raise
+        :exc:`~flask_noderpc.errors.SearchTooCostly`. A replica that has the blocks up to
+        ``height`` may be used."""
 
 
 class ProcessHandles(ABC):
@@ -406,19 +407,19 @@ class ProcessHandles(ABC):
         self.unstored_txs = UnstoredTxs()
         self.ledger = ledger.Ledger()
         self.quiet = True
-        """True if nothing was open at the last fork."""
-        # The handles in this set are closed before each fork of the process.
+        """True if no read or write was running at the last fork."""
+        # Register these handles, so that they are suspended before each fork.
         with _one_at_a_time:
             _watched.add(self)
 
     def read(self, work: Callable[[Connection], T], height: int = HIGHEST) -> T:
-        """Return the result of ``work`` in one snapshot, which only needs the blocks up to a
-        height; ``work`` may be called twice."""
+        """Run ``work`` in one snapshot and return its result. A replica that has the blocks up
+        to ``height`` may be used; ``work`` may be called twice."""
         with self.readers.snapshot() as at:
             return work(at)
 
     def latest_height(self) -> int:
-        """Return the height of the newest block; 0 without any."""
+        """Return the height of the latest block; 0 if no block is stored."""
         row = self.readers.one("SELECT max(height) FROM blocks")
         return row[0] or 0
 
@@ -445,7 +446,7 @@ class ProcessHandles(ABC):
 
 
 class StoreHandles:
-    """A store that is opened at its first use in each process; calling the object returns the
+    """A store that each process opens at its first use; calling this object returns the
     handles."""
 
     def __init__(self, location: Location, new: Callable[[], ProcessHandles]) -> None:
@@ -454,7 +455,8 @@ class StoreHandles:
         self._files: ProcessHandles | None = None
 
     def is_open(self) -> bool:
-        """Return true if any process has opened the store and not closed it since."""
+        """Return true if this object has opened the store, in this process or before a fork,
+        and not closed it."""
         return self._files is not None
 
     def __call__(self) -> ProcessHandles:
@@ -465,15 +467,15 @@ class StoreHandles:
             if self._files is None or self._files.process != _process_id:
                 if files is not None and not files.quiet:
                     raise StoreError(
-                        "this process was forked while the store was being read; fork before"
-                        " the first call, or between calls",
+                        "this process was forked while the store was in use; fork before the"
+                        " first call, or between calls",
                         self.location.display_name,
                     )
                 files = self._new()
                 try:
                     files.open()
                 except BaseException:
-                    # Opening is tried again at each call, so leave no thread behind.
+                    # The next call tries again, so end threads that were started here.
                     files.close()
                     raise
                 self._files = files

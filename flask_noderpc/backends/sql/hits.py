@@ -1,13 +1,13 @@
 """Indexes that features declare, each in a table ``NAME_hits`` with one row per hit.
 
-A hit is the key of a value that occurs in a block, such as an address, and the place where it
-occurs: the height and a number in the block. Keys of 48 bits make small rows. A separate table
-of values, as the event index has, would take more space, because most values occur only a few
-times.
+A hit is the key of a value in a block, such as an address, and the place where the value
+occurs: the height and a number in the block, packed into one integer. Keys have 48 bits, to
+make small rows. A separate table of values, as the event index has, would take more space,
+because most values occur only a few times.
 
-Blocks that could not be read because the feature or its packages were missing are listed in
-``NAME_unindexed`` and count as hits for every key. They are indexed when the store is opened
-with both.
+Blocks that were stored while the feature or its packages were missing are listed in
+``NAME_unindexed``, and count as hits for every key. They are indexed when the store is next
+opened with the feature installed.
 """
 
 from __future__ import annotations
@@ -37,10 +37,11 @@ class BlockTxs(NamedTuple):
 
 
 def place(height: int, number: int = 0) -> int:
-    """Return the place of a hit: its height and its number in the block.
+    """Return the place of a hit: its height and its number in the block, packed into one
+    integer.
 
-    All numbers above ``LAST_POSITION`` share that place, so a search may read a few blocks that
-    do not match.
+    All numbers above ``LAST_POSITION`` share one place, so a search may also return a block
+    that does not match.
     """
     return min(height, blocks.LAST_HEIGHT) << POSITION_BITS | min(number, LAST_POSITION)
 
@@ -57,8 +58,8 @@ def _declared() -> dict[str, HitIndex]:
 
 @cache
 def _reader(name: str) -> Callable[..., Iterable[tuple[int, int]]] | None:
-    """Return the function that reads hits; ``None`` if the feature or its packages are
-    missing."""
+    """Return the feature's function that computes hits; ``None`` if the feature or its
+    packages are missing."""
     declared = _declared().get(name)
     if declared is None:
         return None
@@ -78,7 +79,7 @@ def new_indexes(at: Connection) -> set[str]:
 
 
 def make_tables(at: Connection) -> None:
-    """Create the tables of indexes that are new to the store; blocks stored before count as not
+    """Create the tables of indexes that are new to the store; all stored blocks count as not
     indexed."""
     for name in new_indexes(at):
         at.engine.make_hit_tables(at, name)
@@ -118,7 +119,7 @@ def _relevant(name: str, block: BlockTxs) -> list[tuple[bytes, ExecTxResult]]:
 
 
 def _rows(name: str, block: BlockTxs) -> list[tuple[int, int]]:
-    """Return the keys and places of a block's hits; empty if they can't be read."""
+    """Return the pairs of key and place of a block's hits; empty if the feature is missing."""
     relevant, hits = _relevant(name, block), _reader(name)
     if not relevant or hits is None:
         return []
@@ -126,10 +127,10 @@ def _rows(name: str, block: BlockTxs) -> list[tuple[int, int]]:
 
 
 def forget(at: Connection, height: int) -> None:
-    """Remove a block from the indexes; its hits are computed from the block again.
+    """Remove a block from the indexes; to find its rows, the block's hits are computed again.
 
-    Hits that can't be computed remain; a search that reads their block finds that it is not
-    stored.
+    If hits can't be computed, their rows remain, and a search skips them as the block is
+    missing.
     """
     for name in at.engine.hit_indexes(at):
         if at.execute(f"SELECT 1 FROM {name}_hits LIMIT 1").fetchone() is None:
@@ -158,16 +159,16 @@ def announce(at: Connection) -> None:
     """Log how many blocks are about to be indexed."""
     for name in _readable(at):
         (count,) = at.execute(f"SELECT count(*) FROM {name}_unindexed").fetchone()
-        log.warning("the index %s is made of %s blocks, once", name, count)
+        log.warning("building the index %s from %s blocks, which is done once", name, count)
 
 
 def has_unindexed(at: Connection) -> bool:
-    """Return true if some listed blocks can be indexed now."""
+    """Return true if there are unindexed blocks whose feature is installed now."""
     return bool(_readable(at))
 
 
 def index_some(at: Connection) -> bool:
-    """Index the next few listed blocks; return false when all are indexed."""
+    """Index the next few unindexed blocks; return false when all are indexed."""
     names = _readable(at)
     for name in names:
         found = at.execute(
@@ -183,7 +184,7 @@ def _readable(at: Connection) -> list[str]:
     return [
         name
         for name in at.engine.hit_indexes(at)
-        # Check this last: the reader takes time to load, and few stores have unindexed blocks.
+        # Load the reader last: it takes time, and few stores have unindexed blocks.
         if not is_complete(at, name) and _reader(name)
     ]
 
@@ -197,7 +198,8 @@ def is_complete(at: Connection, name: str) -> bool:
 
 
 def indexes_lacking(at: Connection, block: BlockTxs) -> list[str]:
-    """Return the names of the indexes that lack a hit of a block, if its hits can be read."""
+    """Return the names of indexes that lack a hit of a block; indexes of missing features are
+    skipped."""
     return [name for name in at.engine.hit_indexes(at) if _lacks_hit(at, name, block)]
 
 
@@ -215,7 +217,7 @@ def _has(at: Connection, table: str, args: Sequence[Any]) -> bool:
 
 
 def unreadable_indexes(at: Connection) -> tuple[str, ...]:
-    """Return the names of indexes that are not empty and whose hits can't be read."""
+    """Return the names of indexes that have rows, but whose feature is not installed."""
     return tuple(
         name
         for name in at.engine.hit_indexes(at)
@@ -234,18 +236,18 @@ def newest_heights(at: Connection, name: str, key: int) -> tuple[int, ...]:
 
 
 Term = Sequence[int]
-"""Alternative keys: a hit for any of them matches the term."""
+"""Keys of a search term, any of which matches."""
 
-# To find the term with the fewest hits, count at most 64 hits, then 16 times more in each
-# round.
+# To find the term with the fewest hits, count up to 64 hits of each term, and up to 16 times
+# more in each further round.
 _FIRST_COUNT, _FURTHER, _LAST_COUNT = 64, 16, 1 << 20
 
 
 def heights(
     at: Connection, name: str, terms: Sequence[Term], low: int, high: int
 ) -> tuple[int, ...]:
-    """Return the heights of blocks in which one place has a hit for each term, and the heights
-    of blocks that are not indexed, lowest first."""
+    """Return the heights of blocks that may match: one place in the block has a hit for each
+    term, or the block is not indexed; lowest first."""
     between = (place(low), last_place(high))
     hits, first, rest = _rarest_first(at, name, terms, between)
     also = [_same_place_condition(at, name, term, hits, between) for term in rest]
@@ -268,7 +270,7 @@ def heights(
 def _rarest_first(
     at: Connection, name: str, terms: Sequence[Term], between: tuple[int, int]
 ) -> tuple[int, Term, Sequence[Term]]:
-    """Return the number of hits of the term with the fewest, that term, and the remaining
+    """Find the term with the fewest hits; return the number of hits, this term, and the other
     terms."""
     limit = _FIRST_COUNT
     counts = [0]
@@ -285,10 +287,11 @@ def _rarest_first(
 def _same_place_condition(
     at: Connection, name: str, term: Term, hits: int, between: tuple[int, int]
 ) -> tuple[str, tuple[object, ...]]:
-    """Return an SQL condition (the same place also has a hit for this term) and its parameters.
-    The condition looks up each hit or lists the term's places once.
+    """Return an SQL condition, that the same place also has a hit for this term, and its
+    parameters.
 
-    Listing is faster for many alternatives and many hits.
+    The condition looks up each of ``hits`` places, or lists the term's places once, which is
+    faster for many keys and many hits.
     """
     lookups, is_one = hits * len(term), at.engine.is_one_of("key")
     if len(term) == 1 or _count(at, name, term, between, lookups) == lookups:
@@ -302,7 +305,7 @@ def _same_place_condition(
 
 
 def _count(at: Connection, name: str, term: Term, between: tuple[int, int], limit: int) -> int:
-    """Return the number of hits, counted up to a limit."""
+    """Return the number of a term's hits in a range of places, counted up to ``limit``."""
     row = at.execute(
         f"SELECT count(*) FROM (SELECT 1 FROM {name}_hits WHERE {at.engine.is_one_of('key')}"
         " AND place BETWEEN ? AND ? LIMIT ?) AS counted",

@@ -1,11 +1,11 @@
-"""Index of events: the values of attributes, and the events that have them.
+"""Event index: the values of event attributes, and the events that have them.
 
-Two indexes have the same form, for transactions (tables ``tx_…``) and for blocks (``block_…``).
-A value is stored once under its key, with the number of its places; a hit means that the event
-``event`` at ``place`` has the value. The place of a transaction combines its height and
-position, the place of a block is its height. The column ``events`` of a transaction's or
-block's row lists the IDs of each event's values. Searches check their other conditions there,
-and removal finds the index entries there.
+Two indexes have the same layout: of transactions (tables ``tx_…``) and of blocks
+(``block_…``). The place of a transaction combines its height and index in one integer; the
+place of a block is its height. A value is stored once under its key, with the number of places
+that have it; a row in ``…_hits`` says that the event number ``event`` at ``place`` has the
+value. The column ``events`` of the row of a transaction or block lists the value IDs of each
+event; searches check further conditions with it, and removal finds the index entries by it.
 """
 
 from __future__ import annotations
@@ -25,10 +25,11 @@ from .packed.blocks import POSITION_BITS, DamagedRow, place
 
 TX, BLOCK = "tx", "block"
 ROWS = {TX: ("txs", "place"), BLOCK: ("blocks", "height")}
-"""Table and key column that list the event values of a place, for each index."""
+"""Table with the column ``events``, and its key column, for each index."""
 
 COUNT_BUCKET_BITS = 10
-"""Bits of the heights whose indexed transactions are counted in one row of ``tx_counts``."""
+"""Number of low bits of a height that rows of ``tx_counts`` ignore: a row counts the indexed
+transactions of 1,024 heights."""
 
 _EXPONENTS = 50_000
 _NINES = str.maketrans("0123456789", "9876543210")
@@ -39,9 +40,9 @@ _Pair = tuple[str, str]
 
 
 def sortable(number: Decimal) -> str:
-    """Return a string that sorts among other results of this function like the number.
+    """Return a string for a number; such strings sort in the order of the numbers.
 
-    The result is exact for any size; SQLite's integers are limited to 64 bits.
+    Numbers of any size stay exact, while SQLite's integers have 64 bits.
     """
     sign, digits, _ = number.as_tuple()
     # Trailing zeros are implied by the exponent.
@@ -53,14 +54,14 @@ def sortable(number: Decimal) -> str:
 
 
 def number_text(value: str) -> str | None:
-    """Return the sortable string of a value that is a number, else ``None``."""
+    """Return the sortable string of a value that is a number, otherwise ``None``."""
     number = parse_number(value)
     return None if number is None else sortable(number)
 
 
 def digest(value: str) -> int:
-    """Return 48 bits of a value's hash: an index of whole values would be as large as the
-    values."""
+    """Return 48 bits of a value's hash, which is indexed instead of the value to save
+    space."""
     return int.from_bytes(blake2b(value.encode(), digest_size=6).digest())
 
 
@@ -68,14 +69,12 @@ def digest(value: str) -> int:
 
 
 def write_blocks(at: Connection, found: Sequence[tuple[int, Sequence[Event]]]) -> list[str]:
-    """Index the events of blocks by height; return each block's value for the column
-    ``events``."""
+    """Index block events, given by height; return the column ``events`` of each block."""
     return _write(at, BLOCK, found)
 
 
 def write_results(at: Connection, found: Sequence[TxAt]) -> list[str]:
-    """Index transactions by height, position and result; return each transaction's value for
-    the column ``events``."""
+    """Index the events of transactions; return the column ``events`` of each transaction."""
     return _write(
         at,
         TX,
@@ -89,7 +88,7 @@ def write_results(at: Connection, found: Sequence[TxAt]) -> list[str]:
 def txs_to_index(
     at: Connection, blocks: Iterable[tuple[Sequence[bytes], BlockResults]]
 ) -> list[TxAt]:
-    """Return the transactions to index, given the hashes and results of blocks."""
+    """Return the transactions to index, given transaction hashes and results of blocks."""
     txs = [
         (tx_hash, place(results.height, position), (results.height, position, result))
         for tx_hashes, results in blocks
@@ -101,7 +100,7 @@ def txs_to_index(
     for tx_hash, here, (*_, result) in txs:
         if result.code == 0:
             firsts[tx_hash] = min(here, firsts.get(tx_hash, here))
-    # CometBFT: a failure is not indexed if the same transaction has succeeded before.
+    # As in CometBFT, a failure is not indexed if the same transaction has succeeded before.
     failures = [(tx_hash, here) for tx_hash, here, (*_, result) in txs if result.code]
     found = zip(failures, at.each(_succeeded(at), failures), strict=True)
     repeated = {
@@ -123,7 +122,7 @@ def has_succeeded(at: Connection, tx_hash: bytes, below: int) -> bool:
 def _write(
     at: Connection, kind: str, found: Sequence[tuple[int, Sequence[Event]]]
 ) -> list[str]:
-    """Index the events of some places; return the value of each place's column ``events``."""
+    """Index the events of some places; return the column ``events`` of each place."""
     if not found:
         return []
     events = [[dict.fromkeys(pairs) for pairs in indexed_attributes(each)] for _, each in found]
@@ -153,7 +152,8 @@ def _count_txs(at: Connection, places: Sequence[int], by: int) -> None:
 
 
 def _ids(at: Connection, kind: str, places_pairs: Sequence[set[_Pair]]) -> dict[_Pair, int]:
-    """Return the IDs of the values of some places; each value is counted once per place."""
+    """Insert the values of some places, counting each value once per place; return their
+    IDs."""
     key_ids, text = _key_ids(at, kind, places_pairs), at.engine.text
     counts = Counter(pair for pairs in places_pairs for pair in pairs)
     digests = {pair: digest(pair[1]) for pair in counts}
@@ -186,7 +186,8 @@ def _ids(at: Connection, kind: str, places_pairs: Sequence[set[_Pair]]) -> dict[
 def _known_ids(
     at: Connection, kind: str, key_ids: dict[str, int], digests: dict[_Pair, int]
 ) -> dict[_Pair, int]:
-    """Return the IDs of the stored values, with one statement for each key."""
+    """Return the IDs of values that are already stored; reads them with one statement per
+    key."""
     of_keys: dict[str, list[int]] = {}
     for (key, _), each in digests.items():
         of_keys.setdefault(key, []).append(each)
@@ -217,7 +218,7 @@ def _key_ids(at: Connection, kind: str, places_pairs: Sequence[set[_Pair]]) -> d
 
 
 def unindex_txs(at: Connection, first: int, last: int) -> None:
-    """Remove a range of transactions from the index, but not from the store."""
+    """Remove the transactions of a range of places from the index; the store keeps them."""
     _unindex(at, TX, first, last)
     at.execute(
         "UPDATE txs SET events = NULL WHERE place BETWEEN ? AND ? AND events IS NOT NULL",
@@ -226,7 +227,7 @@ def unindex_txs(at: Connection, first: int, last: int) -> None:
 
 
 def unindex_block(at: Connection, height: int) -> None:
-    """Remove a block from the index, without its transactions and not from the store."""
+    """Remove a block's own events from the index; the store keeps the block."""
     _unindex(at, BLOCK, height, height)
     at.execute("UPDATE blocks SET events = NULL WHERE height = ?", (height,))
 
@@ -235,7 +236,8 @@ def unindex_block(at: Connection, height: int) -> None:
 
 
 def key_row(at: Connection, kind: str, key: str) -> tuple[int, int]:
-    """Return the ID of a key and the number of its places; 0 and 0 if no event has it."""
+    """Return the ID of an event key and the number of its places; 0 and 0 if no event has the
+    key."""
     row: tuple[int, int] | None = at.execute(
         _key_sql(at, kind), (at.engine.text(key),)
     ).fetchone()
@@ -248,8 +250,8 @@ def _key_sql(at: Connection, kind: str) -> str:
 
 
 def value_row(at: Connection, kind: str, own_key: int, value: str) -> tuple[int, int] | None:
-    """Return the ID of a key's value and the number of its places; ``None`` if it is not
-    stored."""
+    """Return the ID of a value and the number of its places; ``None`` if no event has the
+    value."""
     row: tuple[int, int] | None = at.execute(
         f"SELECT id, places FROM {kind}_values WHERE key_id = ? AND digest = ? AND value = ?",
         (own_key, digest(value), at.engine.text(value)),
@@ -261,8 +263,8 @@ def value_row(at: Connection, kind: str, own_key: int, value: str) -> tuple[int,
 
 
 def unindex_blocks(at: Connection, low: int, high: int, *, keeps_tx_hits: bool = False) -> None:
-    """Remove the blocks of a range of heights from the index. With ``keeps_tx_hits`` only
-    update the counts for their transactions, because the engine drops the hits."""
+    """Remove a range of heights from the index. With ``keeps_tx_hits``, only update the counts
+    of transactions, because the engine drops their hits."""
     _unindex(at, TX, *places(low, high), keeps_hits=keeps_tx_hits)
     _unindex(at, BLOCK, low, high)
 
@@ -296,7 +298,8 @@ def _unindex(
 
 
 def parse_value_ids(kind: str, here: int, events: str) -> list[list[int]]:
-    """Return the ID lists in the column ``events`` of a place; raise :exc:`DamagedRow`."""
+    """Parse a column ``events``: a list of value IDs for each event; raise
+    :exc:`DamagedRow`."""
     try:
         return jsoncodec.decode(events, list[list[int]])
     except jsoncodec.NotJSON as error:
@@ -327,7 +330,7 @@ def _count_down(at: Connection, kind: str, hits: Sequence[tuple[int, int]]) -> N
             f"UPDATE {table} SET places = places - ? WHERE id = ?",
             [(count, own_id) for own_id, count in counts.items()],
         )
-        # Delete by ID: a search for all values without places would read the whole table.
+        # Delete by ID: a statement for all rows without places would read the whole table.
         at.execute(
             f"DELETE FROM {table} WHERE {is_one} AND places = 0",
             (at.engine.integers_param(list(counts)),),

@@ -1,10 +1,10 @@
-"""Indexing of large blocks in bounded steps, each in its own transaction, and their removal in
-steps.
+"""Index large blocks in short steps, each in its own database transaction; also remove their
+index entries in steps.
 
-The transaction that stores a large block indexes its first transaction; later database
-transactions index the rest. Until the last step the block counts as not indexed
-(``blocks.events``), although some of its transactions are. The next backfill continues an
-interrupted indexing, and the next pruning an interrupted removal.
+The step that stores a large block indexes its first transaction; later steps index the rest.
+Until the last step, the block counts as not indexed (``blocks.events`` is NULL), although some
+of its transactions are. The next backfill continues an interrupted indexing, and the next
+pruning an interrupted removal.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ from . import blocks, index
 from .connection import Connection
 from .packed.blocks import LAST_POSITION, place
 
-# Attributes that are indexed between two checks of the deadline, and attributes that are
-# removed at once, which takes a quarter of that time.
+# Number of attributes that are indexed between two checks of the deadline. Removing an
+# attribute takes a quarter of the time, so more are removed at once.
 ATTRIBUTES_PER_STEP, _REMOVED_PER_STEP = 500, 2_000
-# Weight of a transaction without attributes, in attributes.
+# Weight of a transaction without attributes: it takes as long as this many attributes.
 _TX_WEIGHT = 4
 
 
 def is_large(results: BlockResults) -> bool:
-    """Return true if a block is to be indexed in steps."""
+    """Return true if a block is so large that it is indexed in steps."""
     return weight(results.tx_results) > ATTRIBUTES_PER_STEP
 
 
 def weight(results: Iterable[ExecTxResult]) -> int:
-    """Return the effort of indexing transactions, in attributes."""
+    """Return the cost of indexing transactions, in units of one attribute."""
     events = (event for result in results for event in (None, *result.events))
     return sum(_TX_WEIGHT if event is None else len(event.attributes) for event in events)
 
 
 def finish(at: Connection, deadline: float) -> bool:
-    """Continue to index the lowest block if it is partly indexed; return false if the deadline
-    passes before the end."""
+    """Finish indexing the lowest block if it is partly indexed; return false if the deadline
+    passes before that."""
     height = _partly_indexed_height(at)
     return height is None or continue_indexing(at, height, deadline)
 
@@ -75,10 +75,10 @@ def begin_indexing(at: Connection, height: int) -> None:
 def continue_indexing(
     at: Connection, height: int, deadline: float, left: Sequence[int] | None = None
 ) -> bool:
-    """Index some transactions of a block, at least one if any is left; return true when all
-    transactions and the block itself are indexed.
+    """Index transactions of a block until the deadline, at least one group of them; return
+    true when all transactions and the block itself are indexed.
 
-    ``left`` are the places of the remaining transactions, if the caller knows them.
+    ``left`` are the places of the transactions to index; by default they are looked up.
     """
     for number, some in enumerate(
         _groups(at, _unindexed_places(at, height) if left is None else left)
@@ -141,8 +141,8 @@ def unindex_repeats(
     results: BlockResults,
     deadline: float,
 ) -> bool:
-    """Remove failures from the index whose transactions succeed at this lower height; return
-    false if the deadline passes before the end."""
+    """Remove failed transactions at higher heights from the index if the same transactions
+    succeed at this height; return false if the deadline passes before the end."""
     above = place(height, LAST_POSITION)
     succeeded = [
         (tx_hash, above)
@@ -171,7 +171,7 @@ def _unindex_some(at: Connection, tx_hash: bytes, above: int) -> bool:
 
 
 def _first_places(rows: Iterable[tuple[int, str]], most: int) -> list[int]:
-    """Return the places of the first rows, until their texts list more than ``most`` values."""
+    """Return the places of the first rows, up to a total weight of about ``most``."""
     places: list[int] = []
     weight = 0
     for here, events in rows:
@@ -187,7 +187,7 @@ _INDEXED_ROWS = f"{_INDEXED} ORDER BY place LIMIT {_REMOVED_PER_STEP}"
 
 
 def has_many(at: Connection, low: int, high: int) -> bool:
-    """Return true if the blocks of a range have more index entries than are removed at once."""
+    """Return true if a range of blocks has more index entries than one step removes."""
     first, last = blocks.places(low, high)
     some = _first_places(at.execute(_INDEXED_ROWS, (first, last)), _REMOVED_PER_STEP)
     if not some:
@@ -196,7 +196,7 @@ def has_many(at: Connection, low: int, high: int) -> bool:
 
 
 def unindex_some(at: Connection, height: int) -> None:
-    """Remove a block and some of its transactions from the index."""
+    """Remove a block's own events and some of its transactions from the index."""
     found = at.execute(_INDEXED_ROWS, blocks.places(height, height))
     some = _first_places(found, _REMOVED_PER_STEP)
     index.unindex_block(at, height)
@@ -205,5 +205,6 @@ def unindex_some(at: Connection, height: int) -> None:
 
 
 def invalidate_caches(at: Connection) -> None:
-    """Invalidate caches after a change that adds no block and is not a rewind."""
+    """Change the chain's version, so that caches notice a change other than a new block or a
+    rewind."""
     at.execute("UPDATE chain SET revision = revision + 1")

@@ -1,8 +1,8 @@
-"""Lease with fencing: only one producer at a time, even if clocks are wrong or processes pause.
+"""Lease with fencing: only one process produces blocks, even if clocks are wrong or it pauses.
 
-Time only decides when another process may try to take over. The epoch prevents a fork: each
-block's transaction compares it. Owner names let other processes on the machine detect that the
-owner has ended.
+Time only decides when another process may take over. Each takeover increments the epoch, which
+the transaction of each block compares, so that an earlier owner can't fork the chain. Owner
+names let other processes on the same machine detect that the owner has ended.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NAME = re.compile(r"(\d{1,10})-[0-9a-f]{8}@([0-9a-f-]{36}/pid:\[\d{1,20}\])/(\d
 
 
 def own_name() -> str:
-    """Return a name for this process that no other process ever has.
+    """Return a name for this process that no other process has had or will have.
 
     On Linux the name contains the machine's boot ID, the PID namespace and the process's start
     time, because PIDs are reused, and mean different processes in different containers.
@@ -40,12 +40,13 @@ def has_ended(name: str) -> bool:
     pid, start = int(found[1]), found[3]
     if _start_of(pid) == start:
         return False
-    # /proc may hide processes of other users (hidepid), but signal 0 still finds them.
+    # /proc may hide processes of other users (hidepid): send signal 0, which finds them.
     return bool(_start_of(pid)) or not _exists(pid)
 
 
 def _machine() -> str:
-    """Return the machine's boot ID and the PID namespace; empty without ``/proc``."""
+    """Return the machine's boot ID and the PID namespace; an empty string without
+    ``/proc``."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         return f"{boot}/{os.readlink('/proc/self/ns/pid')}"
@@ -64,13 +65,14 @@ def _exists(pid: int) -> bool:
 
 
 def _start_of(pid: int) -> str:
-    """Return the start time of a process in ticks since the boot; empty if it is not known."""
+    """Return the start time of a process in ticks since the boot; an empty string if it is not
+    running or not visible."""
     fields = _stat(pid)
     return fields[19] if fields and fields[0] != "Z" else ""
 
 
 def _is_zombie(pid: int) -> bool:
-    """Return true for a process that has ended and that its parent has not waited for yet."""
+    """Return true for a process that has ended, but that its parent has not waited for yet."""
     return _stat(pid)[:1] == ["Z"]
 
 
@@ -95,25 +97,26 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class LeaseState:
-    """Owner and expiry (in nanoseconds) of the lease, or the error for which it was
-    released."""
+    """Owner of the lease and its expiry in nanoseconds since 1970, or the error after which
+    the lease was released."""
 
     owner: str = ""
     expires: int = 0
     last_error: str = ""
 
 
-# Upper limit of plausible lease durations.
+# Maximum plausible duration of a lease in nanoseconds.
 _MAX_LEASE = 60 * SECOND
 
 
 def acquire(connection: Connection, owner: str, seconds: float) -> Lease | None:
-    """Return the lease under a new epoch; ``None`` if another owner's lease is still valid."""
+    """Take the lease and increment its epoch; return ``None`` if another owner's lease is
+    still valid."""
     row = connection.execute(
         f"SELECT owner, epoch, expires FROM lease{connection.engine.for_update}"
     ).fetchone()
     now = connection.engine.now(connection)
-    # An expiry far in the future was written by a process with a wrong clock.
+    # Ignore an expiry further in the future: a process with a wrong clock wrote it.
     limit = now + max(_MAX_LEASE, int(seconds * SECOND))
     is_held = row is not None and row[0] not in ("", owner) and now < row[2] <= limit
     if is_held and not has_ended(row[0]):
@@ -138,7 +141,7 @@ def renew(connection: Connection, lease: Lease, seconds: float) -> bool:
 
 
 def release(connection: Connection, lease: Lease, last_error: str) -> None:
-    """Release the lease; the epoch stays."""
+    """Release the lease and store an error; the epoch stays the same."""
     connection.execute(
         "UPDATE lease SET owner = '', expires = 0, last_error = ?"
         " WHERE epoch = ? AND owner = ?",
@@ -147,14 +150,16 @@ def release(connection: Connection, lease: Lease, last_error: str) -> None:
 
 
 def free(connection: Connection) -> None:
-    """Clear the lease in a copy of a store: its owner produces blocks for the original."""
+    """Clear the lease in a copy of a store, because its owner produces blocks for the
+    original."""
     connection.execute("UPDATE lease SET owner = '', expires = 0")
 
 
 def fence(connection: Connection, lease: Lease) -> None:
-    """Raise :exc:`LeaseLost` inside a block's transaction if another process has taken over."""
+    """Raise :exc:`LeaseLost` if another process has taken over; to be called in a block's
+    transaction."""
     row = connection.execute(
         f"SELECT owner, epoch FROM lease{connection.engine.for_update}"
     ).fetchone()
     if row is None or tuple(row) != (lease.owner, lease.epoch):
-        raise LeaseLost("another process produces blocks now; this one waits its turn")
+        raise LeaseLost("another process produces blocks now; this one waits for the lease")

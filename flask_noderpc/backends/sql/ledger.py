@@ -1,4 +1,4 @@
-"""Writes of blocks: everything that one block changes, in one transaction."""
+"""Append blocks: write everything that a block changes in one transaction."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .block_writes import Batch, NewBlock, Prepared
 from .connection import Connection
 from .values import write_changes
 
-# Weight of the blocks that are written together, about 50 blocks with 10 transactions each.
+# Weight of the blocks that are written together: about 50 blocks with 10 transactions each.
 _BATCH = 20_000
 
 AppendedBlock = CommittedBlock | BlockWithoutResults
@@ -36,8 +36,8 @@ def append(
         after = head.next_state(hashes.block_id, time, item.commit, item.results)
         _add(connection, batch, head, after, prepared._replace(hashes=hashes))
         write_changes(connection, item.changes)
-        # If the head was stored without results and is replaced now, the parameters two heights
-        # after it may be missing.
+        # Write the next height's parameters if they change, and also if they are missing, as
+        # after a head that was stored without results.
         if after.params != head.params or not (
             number or state.params(connection, after.height + 1)
         ):
@@ -75,8 +75,8 @@ def append_without_results(
 def _check(
     head: ChainState, item: AppendedBlock, prepared: Prepared[Any]
 ) -> tuple[ChainState, BlockHashes]:
-    """Check a block; return the head with the set of unchecked fields, and the hashes of the
-    block."""
+    """Check a block against the head; return the head with the fields that were not checked,
+    and the hashes of the block."""
     if unchecked := item.unchecked | head.uncomputable_fields:
         head = replace(head, unchecked=head.unchecked | unchecked)
     return head, head.check(item.block, item.commit, item.results, prepared.hashes)
@@ -94,7 +94,7 @@ def _add(
         _write(batch)
         block_writes.write_app_hash(connection, height - 1, item.block.header.app_hash)
     batch.add(_new_block(prepared, head))
-    # The commit in the block is the canonical one for its parent.
+    # Replace the stored commit of the parent by the one in this block, which is canonical.
     if item.block.last_commit != head.commit:
         batch.add_commit(item.block.last_commit)
     batch.add_commit(item.commit)
@@ -126,7 +126,7 @@ def _members(validators: ValidatorSet) -> list[tuple[bytes, int]]:
 
 
 class Ledger:
-    """Appender of blocks, with a cache of the head between two calls."""
+    """Appends blocks, and caches the head between two calls."""
 
     def __init__(self) -> None:
         self._head: ChainState | None = None
@@ -135,8 +135,8 @@ class Ledger:
     def append(
         self, connection: Connection, blocks: Iterable[Prepared[CommittedBlock]]
     ) -> ChainState:
-        """Write blocks; return the new head, to be passed to :meth:`set_head`; raise
-        :exc:`InvalidBlock` for a block that does not follow."""
+        """Write blocks that follow the head; return the new head, which the caller passes to
+        :meth:`set_head` after the commit. Raise :exc:`InvalidBlock`."""
         head = self.head(connection)
         self._head = None
         return append(connection, head, blocks)
@@ -144,8 +144,7 @@ class Ledger:
     def append_without_results(
         self, connection: Connection, prepared: Prepared[BlockWithoutResults]
     ) -> ChainState:
-        """Write a block without results; return the new head, to be passed to
-        :meth:`set_head`."""
+        """Write a block without results; return the new head as :meth:`append` does."""
         head = self.head(connection)
         self._head = None
         return append_without_results(connection, head, prepared)
@@ -155,13 +154,14 @@ class Ledger:
         self._head = head
 
     def backfill(self, connection: Connection, items: Sequence[Prepared[OlderBlock]]) -> int:
-        """Add blocks below the lowest one; return the number added."""
-        # The first item may be the trusted block, which becomes the head.
+        """Add blocks below the lowest one until a deadline; return the number added."""
+        # Clear the cache: the first block may be the trusted one, which becomes the head.
         self._head = None
         return backfill.add_until_deadline(connection, items)
 
     def replace_head(self, connection: Connection, prepared: Prepared[CommittedBlock]) -> None:
-        """Write new results and a new commit for the head."""
+        """Replace the results and the commit of the head, and count its old results as
+        refuted."""
         item = prepared.block_item
         self._head = None
         stored = chain.load_head(connection)
@@ -169,7 +169,7 @@ class Ledger:
         if (stored.height, stored.block_id) != (height, item.commit.block_id):
             shown = stored.block_id.hash.hex().upper()
             raise InvalidBlock(
-                f"block {height}: it is not the head, block {stored.height} {shown}"
+                f"block {height}: expected the head, block {stored.height} {shown}"
             )
         before = chain.state_before(connection, item.block)
         prune.remove_above(connection, height - 1)
@@ -178,7 +178,8 @@ class Ledger:
         connection.execute("UPDATE chain SET revision = revision + 1")
 
     def head(self, connection: Connection) -> ChainState:
-        """Return the head; it is read again if another connection has changed the chain."""
+        """Return the cached head, or read it again if another connection has changed the
+        chain."""
         seen = connection.engine.data_version(connection)
         if self._head is None or seen != self._seen or not _is_head(connection, self._head):
             self._head = chain.load_head(connection)
@@ -210,7 +211,7 @@ def remove_from_mempool(
             continue
         gone |= dict.fromkeys(map(tx_hash, item.consumed), False)
         results = zip(hashes.tx_hashes, item.results.tx_results, strict=True)
-        # CometBFT: a transaction that failed in its block may be sent again.
+        # As in CometBFT, a transaction that failed in its block may be sent again.
         gone |= {each: True for each, result in results if result.code}
     connection.executemany("DELETE FROM mempool WHERE hash = ?", [(each,) for each in gone])
     failed = [(each,) for each, has_failed in gone.items() if has_failed]

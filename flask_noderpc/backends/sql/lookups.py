@@ -1,4 +1,4 @@
-"""Verification of columns and indexes, which SQL looks up, against the packed rows."""
+"""Verify columns and indexes against the packed rows from which they were computed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from .packed.blocks import POSITION_BITS, place
 
 
 def check_block(at: Connection, height: int) -> None:
-    """Check a block's columns and its index entries; raise :exc:`InvalidBlock`.
+    """Check a block's columns and its index entries; raise :exc:`InvalidBlock` if they differ
+    from the block.
 
     A block that was pruned meanwhile is skipped.
     """
@@ -49,7 +50,7 @@ def check_block(at: Connection, height: int) -> None:
 def _expect(height: int, subject: str, found: object, expected: object) -> None:
     if found != expected:
         raise InvalidBlock(
-            f"block {height}: the columns or indexes of its {subject} do not agree with it:"
+            f"block {height}: the columns or indexes of its {subject} differ from its content:"
             " restore a backup"
         )
 
@@ -88,7 +89,8 @@ def _has(at: Connection, table: str, args: Sequence[object]) -> bool:
 def _is_repeat(at: Connection, here: int, digest: bytes, result: ExecTxResult) -> bool:
     if result.code == 0:
         return False
-    # The earlier success may be pruned, or its block backfilled without results.
+    # The row of the earlier success may be pruned, or its block have been stored without
+    # results.
     known = (
         f"{at.engine.tx_hashes} WHERE hash = ? AND code = 0 AND place < ?",
         (digest, here),
@@ -140,7 +142,7 @@ def _check_evidence(at: Connection, height: int) -> None:
     _expect(height, "evidence", found.fetchall(), expected)
 
 
-# Mempool transactions that are read at once, each up to a megabyte.
+# Number of mempool transactions that are read at once; each has up to a megabyte.
 _WAITING = 20
 
 
@@ -166,7 +168,7 @@ def check_waiting(at: Connection) -> None:
 
 
 def check_counts(at: Connection) -> None:
-    """Check the stored counts: places of keys and values, transactions of blocks and mempool;
+    """Check the stored counts of index entries, of indexed transactions and of the mempool;
     raise :exc:`InvalidBlock`."""
     waiting = "SELECT count(*), CAST(coalesce(sum(size), 0) AS BIGINT) FROM mempool"
     if mempool.count(at) != PendingCount(*at.execute(waiting).fetchone()):
@@ -201,13 +203,13 @@ def check_counts(at: Connection) -> None:
             ).fetchone()
             if wrong is not None:
                 raise InvalidBlock(
-                    f"{table}: number {wrong[0]} has another count than its hits: restore a"
-                    " backup"
+                    f"{table}: the count of row {wrong[0]} differs from the number of its hits:"
+                    " restore a backup"
                 )
         orphan = (
             f"{kind}_hits WHERE value_id NOT IN (SELECT id FROM {kind}_values) AND {of_base}"
         )
         if _has(at, orphan, ()):
             raise InvalidBlock(
-                f"{kind}_hits: a value of some hits is missing: restore a backup"
+                f"{kind}_hits: some rows refer to a missing value: restore a backup"
             )

@@ -1,8 +1,7 @@
-"""Mempool of SQL stores: the capability and its table, which all processes share and which
-survives restarts.
+"""Mempool of SQL stores: a table that all processes share and that survives restarts.
 
-A transaction is admitted inside the store's transaction, so two processes can't both take the
-last free place.
+The limits are checked inside the database transaction that adds a transaction, so that two
+processes can't both take the last free slot.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ from .connection import Connection
 from .handles import StoreHandles
 from .writer import UnstoredTxs
 
-# geth: minimum price increase of a replacement in percent, and maximum number of a sender's
-# transactions after a nonce gap.
+# As in geth: minimum price increase of a replacement in percent, and maximum number of a
+# sender's transactions after a nonce gap.
 _PRICE_BUMP = 10
 _MAX_QUEUED = 64
 
@@ -35,17 +34,18 @@ _FIND_SEEN = (
     " LIMIT 1"
 )
 
-# SQLite's limit; EIP-2681 allows one bit more, which no account reaches.
+# Highest nonce that SQLite's integers can store. EIP-2681 allows one bit more, which no
+# account reaches.
 _LAST_NONCE = (1 << 63) - 2
 
 
 def count(connection: Connection) -> PendingCount:
-    """Return the number of pending transactions, and their bytes."""
+    """Return the number of pending transactions, and their total bytes."""
     return PendingCount(*connection.execute("SELECT txs, bytes FROM mempool_totals").fetchone())
 
 
 def pending(connection: Connection, limit: int) -> PendingTxs:
-    """Return the oldest pending transactions."""
+    """Return up to ``limit`` pending transactions, oldest first, with the totals of all."""
     found = connection.execute("SELECT tx FROM mempool ORDER BY seq LIMIT ?", (limit,))
     txs = tuple(tx for (tx,) in found)
     total = count(connection)
@@ -59,11 +59,11 @@ def check_admission(
     unstored: UnstoredTxs | None = None,
     gas_wanted: int = 0,
 ) -> None:
-    """Raise the error for which the mempool refuses this transaction, if any; ``unstored`` are
+    """Raise an error if the mempool must refuse this transaction; ``unstored`` are
     transactions that are being stored.
 
-    CometBFT's order: mempool full, too large for the mempool or a block, seen before. The gas
-    that its check reported is compared last.
+    The order of the checks is CometBFT's: mempool full, transaction too large for the mempool
+    or a block, seen before, and last too much gas.
     """
     waiting = count(connection)
     coming = unstored.count if unstored else PendingCount(0, 0)
@@ -93,10 +93,10 @@ def add(
     *,
     replaces: bool = True,
 ) -> None:
-    """Add a checked transaction; raise as :func:`check_admission` does.
+    """Add a checked transaction; raise the errors of :func:`check_admission`.
 
     With ``replaces``, a pending transaction with the same sender and nonce is replaced if the
-    new one pays enough more.
+    new one pays at least 10 % more.
     """
     connection.engine.lock_mempool(connection)
     if key is not None:
@@ -116,14 +116,14 @@ def add(
 def _columns(key: SenderNonce | None) -> tuple[bytes | int | None, ...]:
     if key is None:
         return (None,) * 5
-    # Stored as bytes: prices have up to 256 bits, SQLite's integers 64.
+    # Store prices as bytes, because they have up to 256 bits and SQLite's integers only 64.
     prices = key.fee_cap.to_bytes(32), key.tip.to_bytes(32)
     return key.hash, key.sender, key.nonce, *prices
 
 
 def _replace(connection: Connection, key: SenderNonce, new: bytes, replaces: bool) -> None:
-    """Remove the transaction that the new one replaces; raise if the new one must not replace
-    it."""
+    """Remove the pending transaction with the same sender and nonce; raise an error if the new
+    one must not replace it."""
     if key.nonce > _LAST_NONCE:
         raise TxRejected("nonce has max value")
     row = connection.execute(
@@ -144,13 +144,13 @@ def _replace(connection: Connection, key: SenderNonce, new: bytes, replaces: boo
 
 
 def _raised(price: int) -> int:
-    # geth: --txpool.pricebump; at least 1 more in any case.
+    # As with geth's --txpool.pricebump, but at least 1 more.
     return max(price + 1, price * (100 + _PRICE_BUMP) // 100)
 
 
 def _refuse_gap(connection: Connection, key: SenderNonce) -> None:
-    """Raise if the transaction follows a nonce gap after which enough of the sender's
-    transactions are pending already."""
+    """Raise an error for a nonce gap if the sender has too many pending transactions after a
+    gap."""
     if key.nonce <= key.next_nonce + _MAX_QUEUED:
         return
     found = connection.execute(
@@ -160,13 +160,14 @@ def _refuse_gap(connection: Connection, key: SenderNonce) -> None:
     ready = sum(1 for at, (nonce,) in enumerate(found, key.next_nonce) if nonce == at)
     if key.nonce > key.next_nonce + ready and len(found) - ready >= _MAX_QUEUED:
         raise TxRejected(
-            f"nonce too high: the sender's next is {key.next_nonce + ready}, and"
-            f" {_MAX_QUEUED} transactions wait behind it already"
+            f"nonce too high: expected {key.next_nonce + ready}, the sender's next nonce, as"
+            f" {_MAX_QUEUED} transactions with higher nonces are pending already"
         )
 
 
 def pending_by_other_hash(connection: Connection, other_hash: bytes) -> bytes | None:
-    """Return the pending transaction with this alternative hash, or ``None``."""
+    """Return the pending transaction with this alternative hash (such as Ethereum's), or
+    ``None``."""
     row = connection.execute(
         "SELECT tx FROM mempool WHERE other_hash = ?", (other_hash,)
     ).fetchone()
@@ -174,7 +175,8 @@ def pending_by_other_hash(connection: Connection, other_hash: bytes) -> bytes | 
 
 
 def pending_by_sender(connection: Connection, sender: bytes, limit: int) -> tuple[bytes, ...]:
-    """Return the pending transactions of a sender, in the order of their nonces."""
+    """Return up to ``limit`` pending transactions of a sender, in the order of their
+    nonces."""
     found = connection.execute(
         "SELECT tx FROM mempool WHERE sender = ? ORDER BY nonce LIMIT ?", (sender, limit)
     )
@@ -182,7 +184,7 @@ def pending_by_sender(connection: Connection, sender: bytes, limit: int) -> tupl
 
 
 def reap(connection: Connection, limits: BlockLimits) -> tuple[bytes, ...]:
-    """Return the oldest transactions that fit a block together."""
+    """Return the oldest pending transactions that fit one block."""
     taken: list[bytes] = []
     size = gas = 0
     for tx, gas_wanted in connection.execute("SELECT tx, gas_wanted FROM mempool ORDER BY seq"):
@@ -203,7 +205,7 @@ def _exceeds(value: int, limit: int) -> bool:
 
 
 def drop_unfit(connection: Connection) -> None:
-    """Remove transactions that no longer fit the block limits, which were just changed."""
+    """Remove pending transactions that exceed the block limits, after these were changed."""
     max_bytes, max_gas = state.block_limits(connection)
     found = connection.execute("SELECT tx, gas_wanted FROM mempool")
     drop(
@@ -219,7 +221,8 @@ def drop_unfit(connection: Connection) -> None:
 def pending_after(
     connection: Connection, cursor: int, limit: int
 ) -> tuple[tuple[int, bytes], ...]:
-    """Return the oldest transactions after a cursor, each with its own cursor."""
+    """Return up to ``limit`` pending transactions after a cursor, oldest first, each with its
+    own cursor."""
     found = connection.execute(
         "SELECT seq, tx FROM mempool WHERE seq > ? ORDER BY seq LIMIT ?", (cursor, limit)
     )
@@ -229,12 +232,13 @@ def pending_after(
 def received_after(
     connection: Connection, cursor: int, limit: int
 ) -> tuple[tuple[int, bytes], ...]:
-    """Return the same as :func:`pending_after`, including transactions that have been committed
-    since, if the cache still has them."""
+    """Return the transactions that arrived after a cursor: pending ones, and committed ones
+    that are still in the cache of seen transactions. The result is like that of
+    :func:`pending_after`."""
     waiting = pending_after(connection, cursor, limit)
     last = waiting[-1][0] if len(waiting) == limit else latest_cursor(connection)
-    # CROSS JOIN makes SQLite join in this order. A transaction that failed at first may be in
-    # two blocks.
+    # CROSS JOIN makes SQLite join in this order. max(place) is needed because a transaction
+    # that failed at first may be in two blocks.
     in_blocks = connection.execute(
         "SELECT arrival, max(place) FROM tx_cache CROSS JOIN txs"
         " WHERE txs.hash = tx_cache.hash AND arrival > ? AND arrival <= ?"
@@ -247,14 +251,14 @@ def received_after(
 
 
 def latest_cursor(connection: Connection) -> int:
-    """Return the last cursor that was assigned, even if its transaction is no longer
-    pending."""
+    """Return the cursor of the transaction that arrived last, even if it is no longer pending;
+    0 if none ever arrived."""
     row = connection.execute(connection.engine.latest_pending).fetchone()
     return 0 if row is None else int(row[0])
 
 
 def drop(connection: Connection, txs: Sequence[bytes]) -> None:
-    """Remove transactions, so that they may be sent again."""
+    """Remove transactions from the mempool and the cache, so that they may be sent again."""
     connection.engine.lock_mempool(connection)
     gone = [(tx_hash(tx),) for tx in txs]
     connection.executemany("DELETE FROM mempool WHERE hash = ?", gone)
@@ -262,14 +266,14 @@ def drop(connection: Connection, txs: Sequence[bytes]) -> None:
 
 
 def flush(connection: Connection) -> None:
-    """Remove all transactions, so that they may be sent again."""
+    """Empty the mempool and the cache of seen transactions."""
     connection.engine.lock_mempool(connection)
     connection.execute("DELETE FROM mempool")
     connection.execute("DELETE FROM tx_cache")
 
 
 class SQLMempool(Mempool):
-    """Pending transactions in a table, checked by the store's application."""
+    """Mempool in the table ``mempool``; the store's application checks transactions."""
 
     def __init__(
         self,
@@ -282,15 +286,17 @@ class SQLMempool(Mempool):
 
     def __init_subclass__(cls) -> None:
         raise TypeError(
-            f"{cls.__name__}: derive your own mempool from Mempool, with a submit() that"
-            " calls the store's: this one is not called for all transactions"
+            f"{cls.__name__}: expected a subclass of Mempool, got one of SQLMempool, whose"
+            " submit() is not called for all transactions; derive it from Mempool, and call the"
+            " store's submit()"
         )
 
     def check_limits(self, tx: bytes) -> None:
         self._check_limits(tx, self._limits)
 
     def _check_limits(self, tx: bytes, limits: MempoolLimits) -> None:
-        # A full mempool still accepts replacements, so check the limits later.
+        # If the application selects transactions, skip this: a full mempool still accepts
+        # replacements, so the limits are only checked when the transaction is added.
         if not self._app().selects_txs:
             files = self._open()
             with files.readers.snapshot() as at:
@@ -303,7 +309,7 @@ class SQLMempool(Mempool):
         return self._submit(tx, self._app().check_tx, self._limits)
 
     def submit_local(self, tx: bytes, *, replaces: bool) -> ExecTxResult:
-        # Loading a state is one transaction, which is only limited by the block size.
+        # Allow a transaction as large as a block: a loaded state is one transaction.
         limits = dataclasses.replace(self._limits, max_tx_bytes=MAX_BLOCK_BYTES)
         return self._submit(tx, self._app().recheck_tx, limits, replaces=replaces)[1].result()
 
@@ -321,8 +327,8 @@ class SQLMempool(Mempool):
         with self._turn if app.checks_in_turn else nullcontext():
             result = check(tx)
             if result.code != 0:
-                # CometBFT reports exceeded limits rather than a failed check. Transactions that
-                # pass the check are compared with the limits when they are added.
+                # As CometBFT does, report an exceeded limit rather than the failed check.
+                # After a successful check, `add` compares the limits.
                 self._check_limits(tx, limits)
                 return result, Pending(lambda: result)
             gas, sender_nonce = result.gas_wanted, app.sender_nonce(tx)
@@ -337,7 +343,7 @@ class SQLMempool(Mempool):
             except TxRejected:
                 if app.sender_nonce(tx) == sender_nonce:
                     raise
-                # A new block contained the transactions that this one follows: check it again.
+                # A new block has changed the sender's next nonce meanwhile: check it again.
                 return self._submit(tx, check, limits, replaces=replaces)[1].result()
             finally:
                 forget()

@@ -1,4 +1,4 @@
-"""Removal of blocks: the oldest, a few at a time (pruning), or the latest (revert)."""
+"""Remove blocks: the oldest ones, a few at a time (pruning), or the latest ones (rewind)."""
 
 from __future__ import annotations
 
@@ -10,15 +10,13 @@ from . import blocks, chain, hits, index, index_steps, state
 from .connection import Connection
 from .values import write_changes
 
-# Limits of a pruning transaction, during which other writers wait: number of blocks, and
-# seconds.
+# Maximum blocks and seconds of a pruning transaction, for which other writers have to wait.
 _MAX_BLOCKS, _STEP_S = 20, 0.02
-# Blocks that are removed at once, and the total number of their transactions.
+# Maximum number of blocks that are removed together, and maximum of their transactions.
 _FEW_BLOCKS, _FEW_TXS = 5, 50
 
-# Number of heights below the lowest block for which each table still needs rows: the lowest
-# block contains the commit of its parent, and the weight of each vote follows from the set that
-# signed the parent.
+# Number of heights below the lowest block whose rows each table keeps: the lowest block
+# contains the commit of its parent.
 _BELOW = (
     ("blocks", 0),
     ("results", 0),
@@ -27,13 +25,13 @@ _BELOW = (
     ("missed_votes", 1),
 )
 _PLACES = ("txs", "tx_slices")
-# Tables from which an engine may drop many rows at once.
+# Further tables whose rows the engine may drop by itself, in whole partitions.
 _DROPPED = ("commits",)
 
 
 def prune_some(at: Connection, base: int) -> int | None:
     """Remove a few blocks below a height, oldest first; return the number removed, or ``None``
-    if a large block was only partly removed, which the next call continues.
+    if a large block was only partly removed (the next call continues).
 
     The last block is never removed.
     """
@@ -56,8 +54,8 @@ def prune_some(at: Connection, base: int) -> int | None:
 
 
 def _few(at: Connection, heights: list[int]) -> list[int]:
-    """Return the heights of blocks that can be removed at once; empty if the first block is too
-    large."""
+    """Return the first of these heights whose blocks can be removed together; an empty list if
+    the first block is too large."""
     for few in (heights, heights[:1]):
         if not index_steps.has_many(at, few[0], few[-1]):
             return few
@@ -103,7 +101,8 @@ def _oldest(at: Connection, base: int) -> list[int]:
     remaining_txs = _FEW_TXS
     for height, tx_count in found.fetchall():
         remaining_txs -= tx_count
-        # A block with more transactions is removed alone.
+        # Stop before the blocks have too many transactions in total; a larger block is removed
+        # alone.
         if heights and remaining_txs < 0:
             break
         heights.append(height)
@@ -111,15 +110,15 @@ def _oldest(at: Connection, base: int) -> list[int]:
 
 
 def forget_state(at: Connection, base: int) -> None:
-    """Remove the validator sets and parameters that are not needed from height ``base`` on, and
-    end the remaining rows at the last height that is known."""
+    """Remove validator sets and parameters that heights from ``base`` on do not need; set the
+    last height of rows that remain for other reasons."""
     _forget_sets(at, base - 1)
     _forget_params(at, base)
 
 
 def _forget_sets(at: Connection, below: int) -> None:
-    """Remove validator sets below a height, except those needed by later heights and by
-    evidence in blocks: accused validators are looked up at the height of the offence."""
+    """Remove validator sets below a height, except those in force at later heights and those
+    at heights of offences in stored evidence, which need the accused validators."""
     for table, column in (("validator_sets", "since"), ("validator_priorities", "height")):
         needed = f"SELECT coalesce(max({column}), 0) FROM {table} WHERE {column} <="
         at.execute(
@@ -127,8 +126,8 @@ def _forget_sets(at: Connection, below: int) -> None:
             f" (SELECT ({needed} offence) FROM evidence WHERE offence < ?)",
             (below, below),
         )
-    # Sets that are kept for evidence end at the height of the offence, as the following sets
-    # are removed.
+    # Set the last height of sets that are kept for evidence to the height of the offence, as
+    # the sets that follow them are removed.
     found = at.execute(
         "SELECT since, (SELECT coalesce(max(offence), s.since) FROM evidence"
         "  WHERE offence >= s.since AND offence <"
@@ -142,8 +141,8 @@ def _forget_sets(at: Connection, below: int) -> None:
 
 
 def _forget_params(at: Connection, base: int) -> None:
-    """Remove the parameters that were in force before a height, except the genesis parameters:
-    block 0 of the EVM layer is built from them."""
+    """Remove parameters that are not in force from a height on, except the genesis parameters,
+    from which the EVM layer builds block 0."""
     (initial,) = at.execute("SELECT initial_height FROM chain").fetchone()
     held = "since < (SELECT max(since) FROM consensus_params WHERE since <= ?)"
     at.execute(f"DELETE FROM consensus_params WHERE {held} AND since <> ?", (base, initial))
@@ -156,8 +155,8 @@ def _forget_params(at: Connection, base: int) -> None:
         state.set_until(at, "consensus_params", since, since)
 
 
-# Number of heights above the last block for which each table has rows: validator sets are known
-# two blocks ahead, parameters one.
+# Table, its height column, and the number of heights above the latest block for which it has
+# rows: validator sets are known two blocks ahead, parameters one block.
 _BEYOND = (
     ("blocks", "height", 0),
     ("commits", "height", 0),
@@ -171,8 +170,8 @@ _BEYOND = (
 
 
 def rewind(at: Connection, height: int, changes: Changes) -> None:
-    """Remove the blocks above a height; ``changes`` revert their writes to the application's
-    state."""
+    """Remove the blocks above a height; ``changes`` are writes that restore the application's
+    state at that height."""
     _refuse_below(at, height)
     remove_above(at, height)
     at.execute(
@@ -182,7 +181,7 @@ def rewind(at: Connection, height: int, changes: Changes) -> None:
     try:
         chain.load_head(at)
     except StoreError as error:
-        raise NotSupported(f"the chain can't go back to height {height}: {error}") from None
+        raise NotSupported(f"the chain can't be reverted to height {height}: {error}") from None
     at.execute("INSERT INTO rewinds (height) VALUES (?)", (height,))
     write_changes(at, changes)
 
@@ -205,7 +204,7 @@ def remove_above(at: Connection, height: int) -> None:
 
 
 def _refuse_below(at: Connection, height: int) -> None:
-    """Raise :exc:`NotSupported` for a height below the blocks whose state is known."""
+    """Raise :exc:`NotSupported` for a height whose state is no longer stored."""
     begins = chain.require_start(at)
     (base,) = at.execute(f"SELECT min(height) FROM {at.engine.heights}").fetchone()
     lowest = (
@@ -215,6 +214,6 @@ def _refuse_below(at: Connection, height: int) -> None:
         lowest = base
     if height < lowest:
         raise NotSupported(
-            f"the chain can't be reverted below height {lowest}: the earlier state is unknown",
-            "NODERPC_RETAIN_BLOCKS keeps more",
+            f"the chain can't be reverted below height {lowest}: no earlier state is stored",
+            "raise NODERPC_RETAIN_BLOCKS to keep more blocks from now on",
         )

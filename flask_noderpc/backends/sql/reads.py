@@ -1,4 +1,4 @@
-"""Reads of a SQL store: blocks, transactions, searches, and state."""
+"""Reads of a SQL store: blocks, transactions, searches, and chain state."""
 
 from __future__ import annotations
 
@@ -117,8 +117,8 @@ class SQLReads(ChainReads):
 
     def _signed(self, height: int) -> tuple[SignedHeader, bool]:
         chain_id = self.chain_id()
-        # When the next block arrives, it may contain another commit than the one seen by this
-        # node.
+        # Read from a replica only if it has the next block: that may contain another commit
+        # than the one that this node has seen.
         found = self.files().read(
             lambda at: blocks.signed_header(at, height, chain_id), height + 1
         )
@@ -137,7 +137,7 @@ class SQLReads(ChainReads):
         if found is None:
             raise ResultNotFound(
                 f"could not find results for height #{height}",
-                f"the lowest results are those of height {self.lowest_results()}",
+                f"results are stored from height {self.lowest_results()} on",
             )
         return found
 
@@ -148,11 +148,12 @@ class SQLReads(ChainReads):
         return found
 
     def _begins_above(self) -> str:
-        """Return a hint for errors if results or index begin above the lowest block."""
+        """Return a hint for errors if results or index begin above the lowest block; otherwise
+        an empty string."""
         results, indexed = self.lowest_results(), self.lowest_indexed()
         if max(results, indexed) <= self.base_height():
             return ""
-        return f"results begin at height {results}, the index at {indexed}"
+        return f"results are stored from height {results} on, and indexed from {indexed} on"
 
     def latest_txs(self, limit: int) -> tuple[TxResult, ...]:
         return self.files().read(lambda at: blocks.latest_txs(at, limit))
@@ -184,7 +185,8 @@ class SQLReads(ChainReads):
     # State.
 
     def genesis(self) -> Genesis:
-        # A local variable: another thread may close the backend, which clears the attribute.
+        # Use a local variable, because another thread may close the backend, which clears the
+        # attribute.
         found = self._genesis
         if found is None:
             with self.files().readers.snapshot() as at:
@@ -204,7 +206,7 @@ class SQLReads(ChainReads):
                 found = chain.chain_start(at)
             if found is None:
                 raise StoreError(
-                    "no chain here yet, init_chain or init_at comes first",
+                    "the store has no chain yet; call init_chain or init_at first",
                     self.files.location.display_name,
                 )
             self._beginning = found

@@ -1,7 +1,7 @@
-"""Searches of the event index, each one SQL statement.
+"""Search the event index; each search is one SQL statement.
 
-The statement begins with the term that has the fewest hits, and checks the other terms for each
-matching event. Databases release Python's lock during a statement, so other threads can run.
+The statement looks up the term that has the fewest hits, and checks the other terms for each
+matching event. Drivers release Python's GIL during a statement, so other threads can run.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from . import blocks, index
 from .connection import Connection, Engine
 from .packed.blocks import POSITION_BITS
 
-# Limits of scanning places one by one instead of reading the index: up to 1,000 places, and up
-# to 50,000 if the index has at least 4 times as many entries to read.
+# A search scans all transactions or blocks in its range, instead of reading the index, if
+# there are fewer than 1,000, or fewer than 50,000 and a quarter of the index entries to read.
 _FEW_PLACES, _MAX_PLACES, _RATIO = 1000, 50_000, 4
-# A place rarely has more events with one value. Searches below this estimate are not counted
-# before they run.
+# Estimated events with one value per place; searches whose estimate is below the limit of rows
+# run without counting their rows first.
 _EVENTS_A_PLACE = 8
 
 
@@ -43,7 +43,7 @@ class _SQL(NamedTuple):
 def txs(
     at: Connection, search: Search, page: Page, limits: SearchLimits, prove: bool
 ) -> FoundTxs:
-    """Return a page of the matching transactions."""
+    """Return a page of the matching transactions, and their total number."""
     (lowest,) = at.execute(f"SELECT {at.engine.lowest_kept}").fetchone()
     low, high = blocks.places(max(search.low, lowest), search.high)
     total, places = _find_places(at, index.TX, search, low, high, page, limits.rows)
@@ -54,7 +54,7 @@ def txs(
 
 
 def heights(at: Connection, search: Search, page: Page, limits: SearchLimits) -> FoundHeights:
-    """Return a page of the matching heights."""
+    """Return a page of the matching heights, and their total number."""
     heights = at.engine.heights
     # Two subqueries, because with both aggregates in one SELECT SQLite would scan all blocks.
     first, last = at.execute(
@@ -68,7 +68,8 @@ def heights(at: Connection, search: Search, page: Page, limits: SearchLimits) ->
 def _find_places(
     at: Connection, kind: str, search: Search, low: int, high: int, page: Page, most: int
 ) -> tuple[int, Sequence[int]]:
-    """Return the number of matching places, and the places of the page."""
+    """Return the number of matching places, and the page of them; a place is the key of a
+    transaction or block in the index."""
     terms = search.terms
     if low > high:
         return 0, ()
@@ -99,8 +100,8 @@ def _find_places(
     return _run(at, plan, terms, page)
 
 
-# Count for a few heights: the transactions of all blocks, minus those of blocks without
-# results, minus transactions left out of the index.
+# Number of indexed transactions at a few heights: all transactions, minus transactions of
+# blocks without results, minus transactions that are not indexed.
 _COUNT_FEW = """
 SELECT (SELECT coalesce(sum(tx_count), 0) FROM blocks
         WHERE tx_count > 0 AND height BETWEEN :first AND :last)
@@ -129,8 +130,8 @@ def _count_txs(at: Connection, first: int, last: int) -> int:
 def _page_of_all(
     at: Connection, kind: str, low: int, high: int, page: Page, most: int
 ) -> tuple[int, Sequence[int]]:
-    """Return all blocks of a range of heights, or all their indexed transactions: their number,
-    and the page."""
+    """Find all blocks of a range of heights, or all their indexed transactions; return their
+    number and the places of the page."""
     if kind == index.BLOCK:
         every = range(low, high + 1)
         ordered = every[::-1] if page.newest_first else every
@@ -144,7 +145,7 @@ def _page_of_all(
 def _page_of_value(
     at: Connection, plan: _Plan, value_id: int, total: int, page: Page
 ) -> tuple[int, Sequence[int]]:
-    """Return all places of one value: their number, which is stored, and the page."""
+    """Find all places with one value; return their number, which is stored, and the page."""
     plan.check(min(page.offset, total))
     found = at.execute(
         f"SELECT DISTINCT place FROM {plan.kind}_hits WHERE value_id = ?"
@@ -157,7 +158,7 @@ def _page_of_value(
 def _page_of_key(
     at: Connection, plan: _Plan, term: Term, page: Page
 ) -> tuple[int, Sequence[int]]:
-    """Return all places of a key: their number, which is stored, and the page."""
+    """Find all places with a key; return their number, which is stored, and the page."""
     key_id, total = plan.keys[term]
     plan.check(min(page.offset, total))
     has_key = (
@@ -165,8 +166,8 @@ def _page_of_key(
         f" CROSS JOIN {plan.kind}_values AS w WHERE w.id = i.value AND w.key_id = ?)"
     )
     rows = max(0, min(page.limit, total - page.offset))
-    # A key is usually frequent, so the places near the page's end of the range are scanned
-    # first. If they have too few matches, the search uses the index.
+    # Most keys are frequent, so first scan the places at that end of the range where the page
+    # begins; if too few of them match, use the index.
     for most in (_FEW_PLACES, min(total // _RATIO, _MAX_PLACES)):
         if total >= _FEW_PLACES:
             near = plan.limited_to(at, page, most)
@@ -191,7 +192,7 @@ class _Plan(NamedTuple):
     """Maximum number of rows that the search may read."""
 
     def check(self, rows: int) -> None:
-        """Raise :exc:`SearchTooCostly` for too many rows, if the engine does not limit them
+        """Raise :exc:`SearchTooCostly` for too many rows, if the engine does not limit them by
         itself."""
         if self.engine.counts_rows and rows > self.max_rows:
             raise SearchTooCostly.by_rows(self.max_rows)
@@ -203,7 +204,7 @@ class _Plan(NamedTuple):
         if not self.engine.counts_rows or places * _EVENTS_A_PLACE <= self.max_rows:
             return
         if term.contains is not None:
-            # The search reads each value of the key.
+            # This search reads all values of the key.
             values = _SQL(f"{self.kind}_values WHERE key_id = ?", (self.keys[term][0],))
             self.check(self._count(values, at))
         self.check(self._count(begin, at))
@@ -217,7 +218,8 @@ class _Plan(NamedTuple):
         return int(count)
 
     def first_term(self, terms: Sequence[Term], at: Connection) -> Term | None:
-        """Return the term to begin with; ``None`` to scan the places instead."""
+        """Return the term to look up first; ``None`` to scan all places of the range
+        instead."""
         if self.values:
             return min(self.values, key=lambda term: self.values[term][1])
         table, key = index.ROWS[self.kind]
@@ -234,7 +236,8 @@ class _Plan(NamedTuple):
         return min(terms, key=lambda term: (not term.within, self.keys[term][1]))
 
     def limited_to(self, at: Connection, page: Page, most: int) -> _Plan:
-        """Return a plan limited to the first ``most`` places in the order of the page."""
+        """Return a plan whose range only has the first ``most`` places in the order of the
+        page."""
         table, key = index.ROWS[self.kind]
         row = at.execute(
             f"SELECT {key} FROM {table} WHERE {key} BETWEEN ? AND ?"
@@ -258,7 +261,7 @@ class _Plan(NamedTuple):
         )
 
     def from_clause(self, term: Term | None) -> _SQL:
-        """Return the FROM clause of the places and events to check."""
+        """Return the FROM and WHERE clauses that yield the places and events to check."""
         between = (self.low, self.high)
         if term is None:
             table, key = index.ROWS[self.kind]
@@ -298,7 +301,8 @@ class _Plan(NamedTuple):
         )
 
     def _demand(self, term: Term, name: str) -> _SQL:
-        """Return the SQL condition of a term that is not an equality."""
+        """Return the SQL condition, on the values table ``name``, of a term that is not an
+        equality."""
         text = f"{name}.key_id = ?"
         args: list[object] = [self.keys[term][0]]
         if term.contains is not None:
@@ -320,7 +324,7 @@ def _run(
     rest = [plan.same_event_condition(term) for term in terms if term != first]
     text = begin.text + "".join(sql.text for sql in rest)
     args = sum((sql.args for sql in rest), begin.args)
-    # The count is the first row, so that count and page come from one read of the index.
+    # The first row is the total, so that total and page come from one read of the index.
     found = at.execute(
         f"WITH found AS MATERIALIZED (SELECT DISTINCT d.place FROM {text})"
         " SELECT count(*) FROM found UNION ALL SELECT place FROM"

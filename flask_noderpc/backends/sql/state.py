@@ -1,12 +1,14 @@
-"""Reads and writes of validator sets and consensus parameters by height.
+"""Read and write validator sets and consensus parameters by height.
 
-Members and parameters are stored when they change, and are in force until the next row.
-Proposer priorities change at every height. They are stored when the members change, when they
-were rescaled, and every 128 heights; other heights are derived.
+Members (validators without priorities) and parameters are stored when they change, and are in
+force until the next row. Proposer priorities change at every height. They are stored when the
+members change, when they are rescaled, and every 128 heights; between these heights they are
+computed.
 
-``until`` is the last height of a row. Parameters and priorities have it whenever another row
-follows, so that a lost row is not mistaken for the row before it. Members have it if the
-following rows were pruned; otherwise their checksum in the priorities detects a lost row.
+The column ``until`` is the last height of a row. Rows of parameters and priorities have it if
+another row follows, so that the loss of a row is detected. Rows of members have it if the
+following rows were pruned; otherwise the checksum of the members in the priorities detects a
+lost row.
 """
 
 from __future__ import annotations
@@ -24,13 +26,14 @@ from .packed import state as packed
 from .packed.blocks import DamagedRow, reseal
 
 PRIORITIES_EACH = 128
-"""Heights between two stored rows of priorities."""
+"""Maximum number of heights between two stored rows of priorities in an appended chain."""
 
-# A backfilled chain only has priorities at the heights that an upstream node returned.
+# Maximum number of heights over which priorities are computed. Stored priorities can be this
+# far apart in a backfilled chain, which only has those that an upstream node returned.
 _MAX_ROTATIONS = 1_024
 
 
-# Key, packed column and name in errors of each table.
+# For each table: key column, packed column, and name in errors.
 _COLUMNS = {
     "validator_sets": ("since", "members", "validator set"),
     "validator_priorities": ("height", "priorities", "proposer priorities"),
@@ -50,7 +53,8 @@ def _at_or_below(at: Connection, table: str, height: int) -> _Row | None:
 
 
 def _row_in_force(at: Connection, table: str, height: int) -> _Row | None:
-    """Return the packed row in force at a height, with its first and last height."""
+    """Return the packed row in force at a height, with its first and last height, or
+    ``None``."""
     row = _at_or_below(at, table, height)
     return row if row is not None and _is_in_force(row, height) else None
 
@@ -60,7 +64,7 @@ def _is_in_force(row: Sequence[Any], height: int) -> bool:
     return until is None or until >= height
 
 
-# One statement, because each is a round trip to a remote database.
+# Read all in one statement, because each statement is a round trip to a remote database.
 _SET = (
     "SELECT (SELECT min(height) FROM {heights}), (SELECT max(height) FROM {heights}),"
     " (SELECT initial_height FROM chain), (SELECT trusted_height FROM chain), s.*, p.* FROM"
@@ -82,8 +86,8 @@ def validators(at: Connection, height: int) -> ValidatorSet | None:
     if until is not None and until < height:
         raise DamagedRow("proposer priorities", height, "they are missing")
     if at_height < members[1] or height - at_height > _MAX_ROTATIONS:
-        # The stored priorities belong to an older set, or to a height too far below: the
-        # priorities at this height are not known.
+        # The stored priorities are of an older set, or of a height too far below, so those of
+        # this height can't be computed.
         return None
     found = packed.unpack_priorities(row, at_height, until, packed.unpack_members(*members))
     # CometBFT: state/store.go, LoadValidators.
@@ -91,8 +95,9 @@ def validators(at: Connection, height: int) -> ValidatorSet | None:
 
 
 def _is_known(at: Connection, height: int, known: Sequence[Any]) -> bool:
-    """Return true for heights from one below the lowest block (whose commit that set signed) to
-    two above the highest, and for heights of offences in blocks' evidence."""
+    """Return true if the set of a height should be stored: from one height below the lowest
+    block (that set signed its last commit) to two above the latest, and at heights of offences
+    in stored evidence."""
     low, high, first, trusted = known
     if first is None or height < first:
         return False
@@ -104,20 +109,20 @@ def _is_known(at: Connection, height: int, known: Sequence[Any]) -> bool:
 
 
 def addresses(at: Connection, height: int) -> Sequence[bytes]:
-    """Return the addresses of the validator set that signs this height; empty if it is not
-    known."""
+    """Return the addresses of the validator set that signs this height; empty if the set is
+    unknown."""
     row = _row_in_force(at, "validator_sets", height)
     return () if row is None else packed.addresses(*row)
 
 
 def addresses_in(row: Sequence[Any], height: int) -> Sequence[bytes]:
-    """Return the addresses of a set, given the last row at or below the height, or NULL columns
-    without such a row."""
+    """Return the addresses of a set from the last row at or below the height; its columns are
+    NULL if there is no such row."""
     return packed.addresses(*row) if row[0] is not None and _is_in_force(row, height) else ()
 
 
 def addresses_by_height(at: Connection, heights: Sequence[int]) -> dict[int, Sequence[bytes]]:
-    """Return the addresses of the validator sets of several heights."""
+    """Return the addresses of the validator sets of several heights, by height."""
     low, high = min(heights), max(heights)
     rows = at.execute(
         "SELECT members, since, until FROM validator_sets WHERE since <= ? AND since >="
@@ -135,8 +140,8 @@ def addresses_by_height(at: Connection, heights: Sequence[int]) -> dict[int, Seq
 
 
 def write_set(at: Connection, height: int, found: ValidatorSet) -> None:
-    """Store the validator set of this height with its priorities; its members only if they
-    differ from the previous height's."""
+    """Store the validator set of this height: its priorities, and its members if they differ
+    from the members at the previous height."""
     row = _row_in_force(at, "validator_sets", height)
     if row is None or row[0] != packed.pack_members(found.validators, *row[1:]):
         write_members(at, height, found.validators)
@@ -169,8 +174,8 @@ def write_priorities(at: Connection, height: int, members: ValidatorSet) -> None
 
 
 def drop_derived(at: Connection, height: int, before: ValidatorSet) -> None:
-    """Remove the priorities of a height if they, and all priorities derived from them, follow
-    from the set of the previous height."""
+    """Remove the stored priorities of a height if they can be computed from ``before``, the
+    set of the previous height."""
     found = validators(at, height)
     if found is None or height % PRIORITIES_EACH == 0:
         return
@@ -182,7 +187,7 @@ def drop_derived(at: Connection, height: int, before: ValidatorSet) -> None:
 
 
 def extend_down(at: Connection, table: str, since: int, height: int) -> None:
-    """Extend the row of height ``since``, the lowest one, down to a lower height."""
+    """Extend the lowest row of a table, which begins at ``since``, down to ``height``."""
     _, column, kind = _COLUMNS[table]
     row = at.execute(
         f"SELECT {column}, until FROM {table} WHERE since = ?", (since,)
@@ -217,7 +222,7 @@ def _end_before(at: Connection, table: str, height: int) -> None:
 
 
 def reopen_last_row(at: Connection, table: str, height: int) -> None:
-    """Remove the end of the last row if it is in force at this height, because the rows above
+    """Clear the last height of the last row if it covers this height, because the rows above
     were removed."""
     row = _at_or_below(at, table, height)
     if row is not None and row[2] is not None and row[2] >= height:
@@ -235,10 +240,11 @@ def params(at: Connection, height: int) -> ConsensusParams | None:
 
 
 def block_limits(at: Connection) -> tuple[int, int]:
-    """Return the maximum bytes and gas of the next block's transactions; -1 means unlimited."""
+    """Return the maximum bytes and the maximum gas of the next block's transactions; -1 means
+    unlimited."""
     row = at.execute(f"{_PARAMS} ORDER BY since DESC LIMIT 1").fetchone()
     if row is None:
-        raise StoreError("the store holds no chain yet: init_chain or init_at comes first")
+        raise StoreError("the store has no chain yet; call init_chain or init_at first")
     (members,) = at.execute(
         "SELECT size FROM validator_sets ORDER BY since DESC LIMIT 1"
     ).fetchone()
@@ -249,7 +255,8 @@ def block_limits(at: Connection) -> tuple[int, int]:
 def write_params(
     at: Connection, since: int, value: ConsensusParams, until: int | None = None
 ) -> None:
-    """Store the parameters in force from this height on, until height ``until`` if given."""
+    """Store the parameters in force from this height on, up to and including height ``until``
+    if set."""
     _end_before(at, "consensus_params", since)
     at.execute(
         "INSERT INTO consensus_params (since, until, params) VALUES (?, ?, ?)"

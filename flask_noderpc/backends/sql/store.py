@@ -1,4 +1,4 @@
-"""``ChainStore``: a store and backend in a database that several processes share."""
+"""``ChainStore``: a backend whose chain is in a database that several processes share."""
 
 from __future__ import annotations
 
@@ -42,17 +42,16 @@ from .lease import Lease, LeaseState
 from .mempool import SQLMempool
 from .reads import SQLReads
 
-# Hint in errors if a block does not fit the stored ones.
-_CURE = (
-    "what is stored stays: add the blocks of its own chain, or begin another store for these"
-)
+# Hint in errors if a block does not follow the stored ones.
+_CURE = "stored blocks are unchanged: add blocks of this chain, or use another store for these"
 
-# Minimum time for which other writers can take the lock between two steps of a long write.
+# Minimum pause, in seconds, between two steps of a long write, so that other writers get the
+# lock.
 _YIELD_S = 0.005
 
 
 class _NoApplication(ApplicationAccess):
-    refusal = "this backend has no application; give it one"
+    refusal = "this backend has no application; pass one as its application"
 
 
 _NO_APPLICATION = _NoApplication()
@@ -61,9 +60,9 @@ _NO_APPLICATION = _NoApplication()
 class ChainStore(ChainBackend):
     """A chain in a database: blocks, results, state, index and mempool.
 
-    A subclass for a database passes its ``engine``, and ``new_handles``, which creates the
-    connections of a process. ``application`` makes the application of an embedded chain from
-    its committed state.
+    A subclass for a database passes its ``engine``, and ``new_handles``, a function that
+    creates the connections of a process. ``application`` is a function that creates the
+    application of an embedded chain from its committed state.
     """
 
     reads: SQLReads
@@ -84,10 +83,11 @@ class ChainStore(ChainBackend):
         self.app_state = SQLAppState(self._open, engine)
         """Committed state of the application."""
         self.abci = application(self.app_state) if application else None
-        """Application of an embedded chain, which checks pending transactions."""
+        """Application of an embedded chain, which checks pending transactions; ``None``
+        otherwise."""
         self._hits = SQLHits(self._open)
         self._filters = None if location.read_only else SQLFilters(self._open)
-        # Create both now: two threads with the first calls could create two of each.
+        # Create both now, as two threads that make the first calls could create two of each.
         self._made = self.mempool, self.evidence
 
     @property
@@ -145,26 +145,26 @@ class ChainStore(ChainBackend):
             return values.read_metadata(at, name)
 
     def all_unchecked(self) -> dict[str, Range]:
-        """Return the fields that this chain computes differently from CometBFT, each with the
-        number of blocks, the lowest and the highest height."""
+        """Return the fields that this chain computes differently from CometBFT; for each one
+        the number of such blocks, and their lowest and highest height."""
         with self._open().readers.snapshot() as at:
             return blocks_table.all_unchecked(at)
 
     def unread_indexes(self) -> tuple[str, ...]:
-        """Return the names of features' indexes that can't be verified, because the feature or
-        its packages are missing."""
+        """Return the names of indexes that can't be verified, because the feature that
+        declares them or its packages are missing."""
         with self._open().readers.snapshot() as at:
             return hits.unreadable_indexes(at)
 
     def all_unverified(self) -> dict[str, Range]:
-        """Return the fields that were not verified when blocks were stored, each with the
-        number of blocks, the lowest and the highest height."""
+        """Return the fields that were not verified when blocks were stored; for each one the
+        number of such blocks, and their lowest and highest height."""
         with self._open().readers.snapshot() as at:
             return blocks_table.all_unverified(at)
 
     def sources(self) -> dict[str, Range]:
-        """Return the sources of stored blocks, each with the number of blocks, the lowest and
-        the highest height."""
+        """Return the nodes that blocks were read from; for each one the number of blocks, and
+        their lowest and highest height."""
         with self._open().readers.snapshot() as at:
             return blocks_table.sources(at)
 
@@ -173,8 +173,8 @@ class ChainStore(ChainBackend):
         return True
 
     def risk_of_loss(self) -> str:
-        """Return the reason why stored blocks may be lost in a failover to another server;
-        empty if they can't be."""
+        """Return why a failover to another database server may lose stored blocks; an empty
+        string if it can't."""
         return ""
 
     # Pending transactions and evidence.
@@ -255,7 +255,7 @@ class ChainStore(ChainBackend):
         """Store the genesis document's chunks as a node sent them; nothing proves them."""
         for number, chunk in enumerate(chunks):
             self.set_metadata(values.chunk_name(number), chunk)
-        # Written last: it marks the chunks as complete.
+        # Write this last, because it marks the chunks as complete.
         self.set_metadata(values.GENESIS, jsoncodec.encode(source))
 
     def append_block(self, *blocks: CommittedBlock, lease: Lease | None = None) -> None:
@@ -303,9 +303,9 @@ class ChainStore(ChainBackend):
         files.changes.notify()
 
     def replace_head(self, item: CommittedBlock) -> None:
-        """Replace results and commit of the latest block, for example if several upstream nodes
-        have refuted those of one, and count it for :meth:`refuted_since`. Raise
-        :exc:`~flask_noderpc.errors.InvalidBlock` if it is another block."""
+        """Replace results and commit of the latest block, whose stored results were refuted,
+        and count it for ``reads.refuted_since``. Raise
+        :exc:`~flask_noderpc.errors.InvalidBlock` if ``item`` is another block."""
         files, (prepared,) = self._open(), prepare([item])
 
         def work(at: Connection) -> None:
@@ -334,7 +334,8 @@ class ChainStore(ChainBackend):
 
     @contextmanager
     def _adding(self, blocks: Iterable[Block]) -> Iterator[None]:
-        """Add the store's name to errors, and the first of the blocks that are not added."""
+        """Add the store's name to errors, and the height of the first block that was not
+        added."""
         try:
             yield
         except InvalidBlock as error:
@@ -365,8 +366,8 @@ class ChainStore(ChainBackend):
         return files.writer.run(files.ledger.head)
 
     def acquire_lease(self, owner: str, seconds: float) -> Lease | None:
-        """Return the lease if it is free, expired or already owned by ``owner``; else
-        ``None``."""
+        """Take and return the lease if it is free, expired or already owned by ``owner``;
+        otherwise return ``None``."""
         return self._open().writer.run(lambda at: leases.acquire(at, owner, seconds))
 
     def renew_lease(self, lease: Lease, seconds: float) -> bool:
@@ -407,7 +408,7 @@ class ChainStore(ChainBackend):
         minimum = self.abci.needs_blocks if self.abci else 1
         if retain < minimum:
             raise ValueNotAllowed(
-                f"{retain} blocks are too few to keep, the chain needs the last {minimum}"
+                f"retain: expected at least {minimum} blocks, as the chain needs, got {retain}"
             )
 
     def backup(

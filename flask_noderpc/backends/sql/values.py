@@ -1,5 +1,5 @@
-"""Tables of key-value pairs: the application's committed state, and metadata, which are values
-outside the chain that processes share. Each row has a checksum of its key and value."""
+"""Tables of key-value pairs: the application's committed state, and metadata (values outside
+the chain that processes share). Each row has a checksum of its key and value."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from ..base.application import Changes
 from .connection import Connection
 from .packed.blocks import checked, key_checksum
 
-# Rows of an earlier version that get a checksum in one transaction, and rows that a
-# verification reads at once.
+# Number of rows that get a checksum in one transaction when a store of an earlier version is
+# migrated, and number of rows that a verification reads at once.
 _FILLED, _CHECKED = 2_000, 1_000
 
 GENESIS = "genesis"
-"""Name of the metadata value with the source of the genesis document's chunks, as another node
-sent them."""
+"""Name of the metadata value that describes the stored chunks of a genesis document from
+another node."""
 
 
 def chunk_name(number: int) -> str:
@@ -47,8 +47,8 @@ def check_metadata(at: Connection) -> None:
 
 
 def fill_checksums(at: Connection) -> bool:
-    """Write the checksums of some metadata rows of an earlier version; return false when all
-    rows have one."""
+    """Write missing checksums, of rows of an earlier version: of a metadata row, or of some
+    rows of the application's state; return false when all rows have one."""
     row = at.execute(
         "SELECT name, content FROM metadata WHERE checksum IS NULL LIMIT 1"
     ).fetchone()
@@ -59,8 +59,8 @@ def fill_checksums(at: Connection) -> bool:
 
 
 def fill_app_state(at: Connection) -> bool:
-    """Write the checksums of some rows of the application's state; return false when all rows
-    have one."""
+    """Write missing checksums of some rows of the application's state; return false when all
+    rows have one."""
     found = at.execute(
         "SELECT key, content FROM app_state WHERE checksum IS NULL LIMIT ?", (_FILLED,)
     ).fetchall()
@@ -91,16 +91,16 @@ def write_changes(at: Connection, changes: Changes) -> None:
 
 
 def app_value(key: bytes, content: bytes, checksum: int | None) -> bytes:
-    """Return the value of a row of the application's state; raise
-    :exc:`~flask_noderpc.backends.sql.packed.blocks.DamagedValue` if it does not match its
-    checksum."""
+    """Return the checked value of a row of the application's state; raise
+    :exc:`~flask_noderpc.backends.sql.packed.blocks.DamagedValue` if its checksum differs."""
     return checked("app_state", key, content, checksum)
 
 
 def app_range(
     at: Connection, prefix: bytes, after: bytes | None, limit: int
 ) -> tuple[tuple[bytes, bytes], ...]:
-    """Return the first pairs whose keys start with the prefix and sort after ``after``."""
+    """Return up to ``limit`` pairs of key and value whose keys start with the prefix and sort
+    after ``after``."""
     head = at.engine.prefix_key
     low = prefix if after is None else max(prefix, after + b"\0")
     bounds = [f"{head('key')} >= {head('?')} AND key >= ?"]
@@ -123,7 +123,8 @@ def _end_of(prefix: bytes) -> bytes:
 
 
 def check_app_state(at: Connection, after: bytes | None) -> bytes | None:
-    """Check the next rows after a key, at most ``_CHECKED``; return the last key, or ``None``
-    after the last row. Raise :exc:`~flask_noderpc.backends.sql.packed.blocks.DamagedValue`."""
+    """Check the next 1,000 rows of the application's state after a key; return the last key,
+    or ``None`` after the last row. Raise
+    :exc:`~flask_noderpc.backends.sql.packed.blocks.DamagedValue`."""
     found = app_range(at, b"", after, _CHECKED)
     return found[-1][0] if found else None

@@ -1,6 +1,6 @@
-"""Writes of a process: those that arrive together share one transaction.
+"""Write queue of a process: writes that arrive together share one transaction.
 
-Transactions that are being stored already count for the mempool's limits.
+Mempool transactions that are queued, but not stored yet, count for the mempool's limits.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Job(Generic[T]):
         self.is_done = False
         """True when the write is on disk or has failed."""
         self.transaction: Pending[None] | None = None
-        """Transaction that the job's owner waits for."""
+        """Database transaction that the job's caller waits for."""
 
     def run(self, connection: Connection) -> None:
         """Run the write in a savepoint, so that its failure does not undo other jobs."""
@@ -40,7 +40,7 @@ class Job(Generic[T]):
             self._value = [self._work(connection)]
         except BaseException as error:
             self.error = error
-            # A full disk rolls back the whole transaction including the savepoint.
+            # A full disk has rolled back the whole transaction, including the savepoint.
             if connection.in_transaction:
                 connection.execute("ROLLBACK TO job")
         if connection.in_transaction:
@@ -59,7 +59,7 @@ class Job(Generic[T]):
 
 
 class _WriteTransaction:
-    """One transaction of a writer. New jobs join it until it has begun."""
+    """A database transaction of a writer; new jobs join it until it has begun."""
 
     def __init__(self, thread: NativeThread, work: Callable[[], None]) -> None:
         self._work = work
@@ -85,7 +85,7 @@ class Writer(ABC):
         self._next: _WriteTransaction | None = None
 
     def run(self, work: Callable[[Connection], T]) -> T:
-        """Return the result of ``work`` when it is on disk."""
+        """Run ``work`` in the next transaction; return its result once it is on disk."""
         return self.begin(work).result()
 
     def begin(self, work: Callable[[Connection], T]) -> Pending[T]:
@@ -121,7 +121,8 @@ class Writer(ABC):
     def _begin_transaction(self) -> Pending[None]:
         """Return the transaction that includes all jobs that are queued now."""
         with self._lock:
-            # One transaction per job would take longer than the jobs.
+            # Share the transaction that has not begun yet, as a transaction per job would be
+            # slower.
             if self._next is None or self._next.has_begun:
                 self._next = _WriteTransaction(self._thread, self._write_jobs)
             return self._next.pending
@@ -133,7 +134,7 @@ class Writer(ABC):
         try:
             self._commit(jobs)
         except Exception as error:
-            # Catch all errors: each of these jobs needs a result.
+            # Catch all errors, because each job must get a result or an error.
             for job in jobs:
                 job.error = job.error or error
         for job in jobs:
@@ -149,8 +150,7 @@ class Writer(ABC):
 
 
 class UnstoredTxs:
-    """Transactions that are being stored in the mempool, counted in addition to the stored
-    ones."""
+    """Transactions that are queued for the mempool, but not stored yet."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -163,8 +163,7 @@ class UnstoredTxs:
         return digest in self._hashes
 
     def may_cause_refusal(self, tx: bytes, limits: MempoolLimits) -> bool:
-        """Return true if these transactions alone might be the reason to refuse a
-        transaction."""
+        """Return true if these transactions alone may make the mempool refuse ``tx``."""
         is_full = len(self._stored) >= limits.max_txs or self._size >= limits.max_bytes
         return is_full or (bool(self._hashes) and tx_hash(tx) in self._hashes)
 
@@ -174,8 +173,8 @@ class UnstoredTxs:
         return PendingCount(len(self._stored), self._size)
 
     def add(self, tx: bytes, stored: Callable[[], None]) -> Callable[[], None]:
-        """Count a transaction until the returned function is called; ``stored`` blocks until it
-        is stored or refused."""
+        """Count a transaction until the returned function is called; ``stored`` is a function
+        that waits until the transaction is stored or refused."""
         digest, size, key = tx_hash(tx), len(tx), object()
 
         def forget() -> None:
@@ -200,6 +199,6 @@ class UnstoredTxs:
     def wait(self) -> None:
         """Wait until the store has accepted or refused all transactions queued now."""
         for stored in tuple(self._stored.values()):
-            # Errors are raised to the sender.
+            # Ignore errors here: they are raised in the sender's call.
             with suppress(Exception):
                 stored()

@@ -1,4 +1,4 @@
-"""The reference backend, a store in SQLite."""
+"""SQLite store, the reference backend."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ __all__ = ["SQLiteBackend", "stored_identity"]
 
 
 def __getattr__(name: str) -> Any:
-    # Loaded on first use, because ``noderpc start`` itself only checks which chain a store has.
+    # Import the backend at its first use: ``noderpc start`` itself only reads the store's
+    # identity.
     if name != "SQLiteBackend":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return import_module(".backend", __name__).SQLiteBackend
@@ -37,12 +38,12 @@ def stored_identity(path: str | os.PathLike[str]) -> Identity | None:
         with closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)) as connection:
             return _identity(connection)
     except (sqlite3.Error, StoreError):
-        # The server that opens the store reports the error.
+        # Ignore the error here: the process that opens the store reports it.
         return None
 
 
 def _identity(connection: sqlite3.Connection) -> Identity | None:
-    # Version 0.1 has no such columns: read the chain ID from the genesis document.
+    # Stores of version 0.1 lack these columns: read the chain ID from the genesis document.
     columns = {name for _, name, *_ in connection.execute("PRAGMA table_info(chain)")}
     chain_id = "chain_id" if "chain_id" in columns else "genesis ->> 'chain_id'"
     dialect = "dialect" if "dialect" in columns else "''"

@@ -1,4 +1,5 @@
-"""``SQLiteBackend``: a store and backend in one SQLite file, shared by several processes."""
+"""``SQLiteBackend``: a backend whose chain is in one SQLite file that several processes
+share."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from .connection import SQLiteFile
 from .engine import SQLite
 from .handles import SQLiteHandles
 
-# Minimum free disk space: the transaction of a block needs some pages.
+# Minimum free disk space, enough for the pages that a block's transaction writes.
 _MIN_FREE_BYTES = 1 << 16
 
 
@@ -25,11 +26,12 @@ class SQLiteBackend(ChainStore):
     """A chain in one SQLite file: blocks, results, state, index and mempool.
 
     ``path`` is a file name or a ``file:`` URI. Each process opens the file at its first use,
-    and creates it if it is missing. ``application`` makes the application of an embedded chain
-    from its committed state; without it, blocks come from :meth:`append_block`, and
-    transactions are refused. ``poll_s`` is the interval at which waiting threads look for
-    writes of other processes. If the WAL is larger than ``max_log_bytes``, it is truncated as
-    soon as no reader uses it. Every error of the file is raised as a
+    and creates it if it is missing. ``application`` is a function that creates the application
+    of an embedded chain from its committed state; without it, blocks come from
+    :meth:`append_block`, and transactions are refused. ``max_pages`` limits the size of the
+    file, and ``poll_s`` is the interval in seconds at which waiting threads look for writes of
+    other processes. If the WAL is larger than ``max_log_bytes``, it is truncated as soon as no
+    reader uses it. Every error of the file is raised as a
     :exc:`~flask_noderpc.errors.StoreError`.
     """
 
@@ -65,13 +67,15 @@ class SQLiteBackend(ChainStore):
         ``progress`` is called with the number of remaining pages and the total number.
         """
         if os.path.exists(target):
-            raise StoreError("is there already, a backup needs a new file", os.fspath(target))
+            raise StoreError(
+                "the file exists already; name a new file for the backup", os.fspath(target)
+            )
 
         self._open()
         thread = NativeThread("noderpc-backup")
         try:
-            # Copy on a separate thread: the writer's thread must stay free to commit blocks
-            # meanwhile.
+            # Copy on a separate thread, because the writer's thread must stay free to commit
+            # blocks.
             thread.run(lambda: copies.copy(self._store, Path(target), progress))
         finally:
             thread.stop()
@@ -83,8 +87,8 @@ class SQLiteBackend(ChainStore):
     def migrate(self, progress: Callable[[int], None] | None = None) -> int:
         self.close()
         with copies.exclusive_connection(self._store):
-            # Fail if another process has the store open: a node of the old version would
-            # continue to write to its tables.
+            # Only check that no other process has the store open: a node of the old version
+            # would continue to write to the old tables.
             pass
         first, remaining = None, 0
         for remaining in self._store.migrate():

@@ -1,4 +1,4 @@
-"""Connections to the store, and the pool of read connections."""
+"""Connections to a SQLite file, and the pool of read connections."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from .engine import Connection
 
 C = TypeVar("C", bound=Connection)
 
-# Timeout of a write for another program's write to end. The writer's own thread waits, so
-# nothing else is blocked.
+# Seconds for which a write waits for another program's write to end. Only the writer's own
+# thread waits.
 _WRITE_PATIENCE_S = 5.0
 
-# Timeout of a new reader for other processes to open or close the file. The calling thread
-# waits.
+# Seconds for which a new read connection waits while other processes open or close the file.
+# The calling thread waits.
 _OPEN_PATIENCE_S = 0.2
 
 
-# Error codes caused by other programs or the disk; the cause may go away.
+# Error codes whose cause (another program, or the disk) may go away: callers may retry.
 _TRANSIENT_CODES = (
     sqlite3.SQLITE_BUSY,
     sqlite3.SQLITE_LOCKED,
@@ -45,8 +45,8 @@ class sqlite_errors(AbstractContextManager[None]):  # noqa: N801  # it reads as 
     """Context manager that converts SQLite's errors to :exc:`StoreError` with advice and the
     file's name."""
 
-    # A class instead of a generator function, which would take three times as long: every read
-    # enters it.
+    # This is a class, because a generator function would take three times as long, and every
+    # read enters it.
     def __init__(self, path: str) -> None:
         self._path = path
 
@@ -68,7 +68,8 @@ def _raise_as_store_error(error: BaseException, path: str) -> None:
         kind = StoreUnavailable if _code(error) & 0xFF in _TRANSIENT_CODES else StoreError
         raise kind(_cause(error), path) from error
     if isinstance(error, UnicodeDecodeError):
-        # SQLite's message quotes a table name that is corrupt, so Python can't decode it.
+        # SQLite's message quotes the name of a table, which is corrupt if Python can't decode
+        # it.
         raise StoreError("the file is corrupt, restore a backup", path) from error
     if isinstance(error, DamagedRow):
         raise StoreError(str(error), path) from None
@@ -76,7 +77,9 @@ def _raise_as_store_error(error: BaseException, path: str) -> None:
         raise type(error)(error.reason, error.path or path) from error.__cause__
     if isinstance(error, OverflowError):
         # The integer does not fit SQLite's 64 bits.
-        raise StoreError("an integer does not fit into the store's 64 bits", path) from None
+        raise StoreError(
+            "expected integers of at most 64 bits, got a larger one", path
+        ) from None
     if isinstance(error, OSError):
         raise StoreError(str(error.strerror), str(error.filename or path)) from error
 
@@ -97,15 +100,15 @@ def _set_wal_mode(connection: Connection) -> None:
     deadline = time.monotonic() + _WRITE_PATIENCE_S
     while True:
         try:
-            # Fetch the row: a statement that may write must be finished before a commit.
+            # Fetch the row to finish the statement, which would otherwise block a commit.
             connection.execute("PRAGMA journal_mode = WAL").fetchone()
             return
         except sqlite3.OperationalError as error:
             busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
             if not busy or time.monotonic() > deadline:
                 raise
-        # If two processes create a file's first WAL at once, SQLite refuses one without
-        # waiting. This statement waits until no other process uses the file.
+        # If two processes create a file's first WAL at the same time, one gets SQLITE_BUSY at
+        # once. Wait with this statement until the other has finished, then try again.
         connection.execute("BEGIN EXCLUSIVE")
         connection.rollback()
 
@@ -140,28 +143,28 @@ def _code(error: sqlite3.Error) -> int:
 def _cause(error: sqlite3.Error) -> str:
     code = _code(error)
     if code == sqlite3.SQLITE_READONLY_DBMOVED:
-        # For example `noderpc compact` replaced it between the opening and the first write.
-        return "the file was replaced just now: try again"
+        # For example, `noderpc compact` replaced the file after it was opened.
+        return "the file was replaced after it was opened: try again"
     advice = {
-        sqlite3.SQLITE_BUSY: "another program holds the write lock",
+        sqlite3.SQLITE_BUSY: "another program holds the write lock: wait until it has ended",
         sqlite3.SQLITE_FULL: f"{FULL}: make space",
-        sqlite3.SQLITE_READONLY: "the database is read-only",
+        sqlite3.SQLITE_READONLY: "the file is read-only: check its owner and mode",
         sqlite3.SQLITE_CORRUPT: "the file is corrupt, restore a backup",
         sqlite3.SQLITE_NOTADB: "the file is not a SQLite database, restore a backup",
-        sqlite3.SQLITE_CANTOPEN: "the file can't be opened: is its folder there, writable?",
-        sqlite3.SQLITE_IOERR: "the disk reports an error",
+        sqlite3.SQLITE_CANTOPEN: "the file can't be opened: check that its folder is writable",
+        sqlite3.SQLITE_IOERR: "the disk reports an error: check the disk",
     }.get(code & 0xFF)
     return f"{advice} ({error})" if advice else str(error)
 
 
 def make_private(file: Path) -> None:
-    """Create the file with mode 0600 if it is missing; SQLite gives the same mode to the files
-    it creates beside it."""
-    # Ignore errors here: SQLite's error for the same file is clearer.
+    """Create the file with mode 0600 if it is missing; SQLite creates the WAL and shm files
+    with the same mode."""
+    # Ignore errors here, as SQLite raises a clearer error for the same file.
     with suppress(OSError):
         if file.exists():
             return
-        # A draft left by a killed process is reused.
+        # Reuse a draft that a killed process has left.
         draft = file.with_name(f"{file.name}.new")
         os.close(os.open(draft, os.O_CREAT | os.O_WRONLY, 0o600))
         # Create the file by linking: closing a descriptor of the file itself would release this
@@ -182,14 +185,14 @@ class Reader(Connection):
     """A read connection that caches the chain's version."""
 
     seen: tuple[int, ChainVersion | None] = (-1, None)
-    """SQLite's data version of this connection, and the chain's version at that point."""
+    """SQLite's data version when the chain's version was read, and the chain's version."""
 
     def begin(self) -> None:
         """Begin a snapshot."""
         self.execute("BEGIN")
 
     def version(self) -> ChainVersion | None:
-        """Return the chain's version; it is read again only after a write."""
+        """Return the chain's version; read it again only if another connection has written."""
         (number,) = self.execute("PRAGMA data_version").fetchone()
         if number != self.seen[0]:
             self.seen = number, read_version(self)
@@ -209,7 +212,8 @@ class SQLiteFile(FileLocation):
         self.max_log_bytes = max_log_bytes
         if self.path in ("", ":memory:"):
             raise InvalidSetting(
-                "the store must be a file: processes can't share a database in memory"
+                "NODERPC_DATABASE: expected a file name, got a database in memory, which"
+                " processes can't share; name a file"
             )
         self._max_pages = max_pages
         self._log = self._find_log()
@@ -217,11 +221,11 @@ class SQLiteFile(FileLocation):
 
     @property
     def real_file(self) -> Path:
-        """The file that the path refers to, with symbolic links resolved; a link may change."""
+        """The file that the path names now, with symbolic links resolved."""
         return Path(os.path.realpath(self.file))
 
     def _find_log(self) -> Path:
-        # SQLite puts the WAL beside the real file, as it was resolved when the file was opened.
+        # SQLite puts the WAL beside the real file, not beside a symbolic link.
         file = self.real_file
         return file.with_name(f"{file.name}-wal")
 
@@ -242,28 +246,31 @@ class SQLiteFile(FileLocation):
         expected = self._log_in_use
         if expected in (None, _inode(self._log)):
             return
-        # If another thread closes the store meanwhile, it clears ``_log_in_use`` first.
+        # Compare again, because a thread that closes the store meanwhile clears
+        # ``_log_in_use`` first.
         if self._log_in_use == expected != _inode(self._log):
             raise StoreError(
                 f"{self._log.name} was removed or replaced while in use: stop all processes of"
-                " the store; the last one writes the missing changes into the file",
+                " the store; the last one to stop writes the missing changes into the file",
                 self.display_name,
             )
 
     def forget_log(self) -> None:
-        """Accept any WAL from now on, because this process closes the store."""
+        """Stop checking the WAL, because this process closes the store."""
         self._log_in_use = None
 
     def open_reader(self) -> Reader:
-        """Return a connection that can't write, and never waits for locks once it is open."""
-        # SQLite would create a new WAL in place of a removed one.
+        """Return a new connection that can't write, and that never waits for locks after this
+        call."""
+        # Check this first, because SQLite would create a new WAL in place of a removed one.
         self.check_log()
-        # Mode ``rw``: a reader that created a missing file would serve it as an empty chain.
+        # Use mode ``rw``, which does not create a missing file: it would be served as an empty
+        # chain.
         connection = self._connect(Reader, _OPEN_PATIENCE_S, mode="rw")
         try:
             connection.execute("PRAGMA query_only = ON")
-            # Read once with a timeout: the last connection that closes cleans up the WAL, and
-            # locks out new connections meanwhile.
+            # Read once with the timeout: new connections are locked out while the last
+            # connection of another process closes and cleans up the WAL.
             connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
             connection.execute("PRAGMA busy_timeout = 0")
         except BaseException:
@@ -272,8 +279,9 @@ class SQLiteFile(FileLocation):
         return connection
 
     def migrate(self) -> Generator[int, None, None]:
-        """Migrate a store of an earlier version in many short transactions; yield the number of
-        remaining blocks of version 0.1, before the first transaction and after each."""
+        """Migrate a store of an earlier version in many short transactions; before the first
+        and after each one, yield the number of blocks that are still in version 0.1's
+        tables."""
         wal.check(self.real_file)
         connection = self._connect(Connection, _WRITE_PATIENCE_S, mode="rw")
         with sqlite_errors(self.display_name), closing(connection):
@@ -292,7 +300,8 @@ class SQLiteFile(FileLocation):
             yield 0
 
     def open_writer(self) -> Connection:
-        """Return a write connection to a store that has all tables."""
+        """Return a write connection; first create the file, and create or migrate its tables
+        if needed."""
         if not self.read_only:
             self.real_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             make_private(self.real_file)
@@ -312,7 +321,10 @@ class SQLiteFile(FileLocation):
         schema.refuse_foreign(connection)
         if self.read_only:
             if schema.is_empty(connection):
-                raise StoreError("no chain here, and none can be written", self.display_name)
+                raise StoreError(
+                    "expected a store with a chain, as it is opened read-only; check its name",
+                    self.display_name,
+                )
             schema.check(connection)
             return
         self._configure(connection)
@@ -320,15 +332,15 @@ class SQLiteFile(FileLocation):
         _index_stored(connection)
 
     def _configure(self, connection: Connection) -> None:
-        # Applies to new files only: pages are returned to the file system after pruning.
+        # Allow returning pages to the file system after pruning; this only has an effect on
+        # new files.
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
         if schema.is_empty(connection):
             with _transaction(connection):
                 wal.set_random_version(connection)
         _set_wal_mode(connection)
         connection.execute("PRAGMA synchronous = FULL")
-        # If the WAL grew beyond this size, SQLite truncates it to the limit when it restarts
-        # the WAL.
+        # SQLite truncates a larger WAL to this size when it restarts the WAL.
         connection.execute(f"PRAGMA journal_size_limit = {self.max_log_bytes}").fetchone()
         if self._max_pages:
             connection.execute(f"PRAGMA max_page_count = {int(self._max_pages)}").fetchone()
@@ -340,7 +352,7 @@ class SQLiteFile(FileLocation):
             timeout=timeout,
             factory=kind,
             isolation_level=None,
-            # A connection moves between threads, but only one thread uses it at a time.
+            # Allow use by several threads: only one at a time uses a connection.
             check_same_thread=False,
             uri=True,
             cached_statements=256,
@@ -348,7 +360,7 @@ class SQLiteFile(FileLocation):
 
 
 class Readers(handles.Readers[Reader]):
-    """Read connections to the file."""
+    """Pool of read connections to a SQLite file."""
 
     def __init__(self, store: SQLiteFile) -> None:
         super().__init__()
@@ -362,8 +374,8 @@ class Readers(handles.Readers[Reader]):
 
     def version(self) -> ChainVersion | None:
         """Return the current version of the chain."""
-        # Every request calls this, so it skips the count of active readers and the error
-        # conversion of other reads.
+        # Fast path, as every request calls this: don't count active readers, and only convert
+        # errors if one is raised.
         try:
             with self._gate:
                 if self._idle and not self._suspended:

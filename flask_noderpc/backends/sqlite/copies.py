@@ -1,4 +1,5 @@
-"""Copies of a store: a backup while it is in use, and a copy without free pages."""
+"""Copies of a store: a backup while the store is in use, and a compact copy that replaces
+it."""
 
 from __future__ import annotations
 
@@ -16,16 +17,18 @@ from . import schema, wal
 from .connection import Reader, SQLiteFile, make_private, sqlite_errors
 from .engine import Connection
 
-# Number of SQLite virtual machine instructions between two calls of a progress handler.
+# Number of instructions of SQLite's virtual machine between two calls of a progress handler.
 _STEPS = 10_000
 
 
 @contextmanager
 def exclusive_connection(store: SQLiteFile) -> Iterator[Connection]:
-    """Yield a connection while no other process has the store open; raise :exc:`StoreError` if
-    another process has."""
+    """Yield a connection that locks out other processes; raise :exc:`StoreError` if one of
+    them has the store open."""
     if not store.file.is_file():
-        raise StoreError("no store is here; name the file of a chain", store.display_name)
+        raise StoreError(
+            "the file does not exist; name the file of a chain", store.display_name
+        )
     wal.check(store.real_file)
     with (
         sqlite_errors(store.display_name),
@@ -44,9 +47,9 @@ def _lock(at: Connection) -> bool:
     try:
         schema.refuse_foreign(at)
         if schema.is_empty(at):
-            raise StoreError("the file is empty, no store is here; name the file of a chain")
+            raise StoreError("the file is empty; name the file of a chain")
         at.execute("PRAGMA locking_mode = EXCLUSIVE")
-        # Only the last open connection can leave WAL mode.
+        # This fails if another connection exists: only the last one can leave WAL mode.
         (mode,) = at.execute("PRAGMA journal_mode = DELETE").fetchone()
         at.execute("BEGIN EXCLUSIVE")
         at.execute("COMMIT")
@@ -89,8 +92,8 @@ def compact(
 
 
 def _create_like(file: Path, target: Path) -> None:
-    """Create an empty file with the same owner and mode, so that the same users can read the
-    copy."""
+    """Create an empty file with the owner and mode of ``file``, so that the same users can
+    read it."""
     make_private(target)
     found = file.stat()
     try:
@@ -103,8 +106,8 @@ def _create_like(file: Path, target: Path) -> None:
 
 
 def _check_space(store: SQLiteFile, at: Connection) -> int:
-    """Return the size of the copy in bytes; raise :exc:`StoreError` if the disk has too little
-    space."""
+    """Return the size in bytes of a compact copy; raise :exc:`StoreError` if the disk has too
+    little space."""
     (pages,) = at.execute("PRAGMA page_count").fetchone()
     (unused,) = at.execute("PRAGMA freelist_count").fetchone()
     (size,) = at.execute("PRAGMA page_size").fetchone()
@@ -112,7 +115,8 @@ def _check_space(store: SQLiteFile, at: Connection) -> int:
     free = shutil.disk_usage(store.real_file.parent).free
     if free < needed:
         raise StoreError(
-            f"the copy takes {needed >> 20} MB, and the disk has {free >> 20}: free some space",
+            f"expected {needed >> 20} MB of free disk space for the copy, got {free >> 20} MB:"
+            " free some space",
             store.display_name,
         )
     return int(needed)
@@ -122,7 +126,9 @@ def _check(path: str) -> None:
     with closing(sqlite3.connect(path)) as at:
         (found,) = at.execute("PRAGMA quick_check").fetchone()
     if found != "ok":
-        raise StoreError(f"the copy is damaged ({found}), the store is unchanged", path)
+        raise StoreError(
+            f"the copy is damaged ({found}), and the store is unchanged: check the disk", path
+        )
 
 
 def flush(path: Path) -> None:
@@ -134,23 +140,26 @@ def flush(path: Path) -> None:
         os.close(handle)
 
 
-# Pages that are copied per step, 4 KB each.
+# Number of pages of 4 KB that are copied per step.
 _COPIED_PAGES = 4_096
 
 
 def copy(
     store: SQLiteFile, target: Path, progress: Callable[[int, int], None] | None = None
 ) -> None:
-    """Copy a snapshot of the store; raise :exc:`~flask_noderpc.errors.StoreError`.
+    """Copy a snapshot of the store to a new file; raise
+    :exc:`~flask_noderpc.errors.StoreError`.
 
     ``progress`` is called with the number of remaining pages and the total number.
     """
 
     def report(status: int, remaining: int, total: int) -> None:
-        # No other process uses the copy, and the snapshot is already open, so the lock will not
-        # go away.
+        # Waiting would not help: no other process should use the copy, and the snapshot is
+        # open.
         if status in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-            raise StoreError("the copy can't continue, the file is locked", str(target))
+            raise StoreError(
+                "another program has locked the copy; stop it and start again", str(target)
+            )
         if progress is not None:
             progress(remaining, total)
 
@@ -166,7 +175,8 @@ def copy(
                 source.backup(target_file, pages=_COPIED_PAGES, progress=report)
                 leases.free(target_file)
                 target_file.commit()
-                # Leave WAL mode, so that the copy is one file and readable on read-only media.
+                # Leave WAL mode, so that the copy is a single file that read-only media can
+                # hold.
                 target_file.execute("PRAGMA journal_mode = DELETE").fetchone()
                 wal.set_random_version(target_file)
             draft.rename(target)
@@ -176,8 +186,8 @@ def copy(
 
 
 def _snapshot_reader(store: SQLiteFile) -> Reader:
-    """Return a reader that holds one snapshot: otherwise SQLite would restart the copy at each
-    write."""
+    """Return a reader that holds one snapshot, without which SQLite would restart the copy at
+    each write."""
     with sqlite_errors(store.display_name):
         reader = store.open_reader()
         try:

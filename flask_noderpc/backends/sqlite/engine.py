@@ -1,4 +1,4 @@
-"""SQLite as the engine of a SQL store."""
+"""SQL of SQLite for the SQL stores."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from ... import jsoncodec
 from ..sql.connection import Connection as AnyConnection
 from ..sql.connection import Engine
 
-# Free pages that are kept for the next blocks (minimum number, and 1/10 of all pages), and the
-# number of pages that one transaction gives back.
+# Free pages that are kept for the next blocks: at least 1,000 and 1/10 of all pages. A
+# transaction returns up to 1,000 further pages to the file system.
 _KEPT_PAGES, _KEPT_SHARE, _FREED_PAGES = 1_000, 10, 1_000
 
 
 class SQLite(Engine):
-    """SQLite's SQL. Only one transaction writes at a time, so no further locks are needed."""
+    """SQLite's SQL. It needs no locks, because only one transaction writes at a time."""
 
     integrity_error = sqlite3.IntegrityError
-    # AUTOINCREMENT stores the last number in this table.
+    # SQLite stores the last AUTOINCREMENT value in this table.
     latest_pending = "SELECT seq FROM sqlite_sequence WHERE name = 'mempool'"
 
     def integers_param(self, values: Sequence[int]) -> object:
-        # One JSON parameter, so that the same statement works for any number of integers.
+        # Pass one JSON array, so that the same statement works for any number of integers.
         return jsoncodec.encode(values).decode()
 
     def is_one_of(self, column: str) -> str:
@@ -62,13 +62,13 @@ class SQLite(Engine):
         return at.execute("PRAGMA data_version").fetchone()[0]
 
     def free_space(self, at: AnyConnection) -> None:
-        # Return pages to the file system if many are free; the next blocks reuse the rest.
+        # Return surplus free pages to the file system; the next blocks reuse the rest.
         (free,) = at.execute("PRAGMA freelist_count").fetchone()
         (pages,) = at.execute("PRAGMA page_count").fetchone()
         kept = max(_KEPT_PAGES, pages // _KEPT_SHARE)
         for _ in range(min(free - kept, _FREED_PAGES)):
-            # The pragma frees one page for each row without columns that it returns, and
-            # Python's sqlite3 does not step through such rows.
+            # Call the pragma once per page: it frees a page with each row that it returns, and
+            # Python's sqlite3 stops after the first row, as the rows have no columns.
             at.execute("PRAGMA incremental_vacuum")
 
 

@@ -1,11 +1,11 @@
 """Handles of an open SQLite store.
 
-SQLite stores the POSIX locks of its process in memory, and the last connection to close removes
-the WAL. A child process that inherits this memory would write without locks to a deleted WAL,
-and lose the data.
+Connections are closed before a fork: SQLite keeps track of its process's POSIX locks in
+memory, and the last connection to close removes the WAL. A child process that inherits this
+memory would write to a deleted WAL without locks, and lose the data.
 
-One thread and connection write for a process, and keep the WAL small: SQLite checkpoints every
-few megabytes and then restarts the WAL, but not while a reader still uses it.
+One thread with one connection writes for a process. It also keeps the WAL small: SQLite
+checkpoints every few megabytes and then restarts the WAL, but not while a reader uses it.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from .search_pool import SearchPool
 
 log = logging.getLogger("flask_noderpc.store")
 
-# Time that a checkpoint, and so a write, may wait for readers: a larger WAL allows a longer
-# wait. Checkpoints may take at most 1/20 of the time.
+# Milliseconds for which a checkpoint (and the write before it) may wait for readers, more for
+# a larger WAL, and the maximum. Checkpoints may take at most 1/20 of the time.
 _PATIENCE_MS, _MAX_PATIENCE_MS = 100, 1_000
 _SHARE = 20
 
 
 class Checkpoints:
-    """Truncation of the WAL when it is large."""
+    """Truncates the WAL when it has become large."""
 
     def __init__(self, store: SQLiteFile) -> None:
         self._store = store
@@ -53,7 +53,7 @@ class Checkpoints:
         if time.monotonic() >= self._not_before:
             patience = min(_PATIENCE_MS * size // limit, _MAX_PATIENCE_MS)
             if not _empty_log(connection, patience):
-                # A series of overlapping readers lets it grow a little; log only larger sizes.
+                # Log only larger sizes, as overlapping readers let the WAL grow a little.
                 if size > 2 * limit:
                     self._log_failure()
                 self._not_before = time.monotonic() + _SHARE * patience / 1000
@@ -63,8 +63,8 @@ class Checkpoints:
             return
         self._warned = True
         log.warning(
-            "%s-wal has %s MB and grows, as something has read the store for long: a backup, a"
-            " verification or another program; it is emptied when that ends its transaction",
+            "%s-wal has %s MB and grows, because a backup, a verification or another program"
+            " has read the store for long; it is emptied when that transaction ends",
             self._store.file,
             self._store.log_bytes() >> 20,
         )
@@ -76,7 +76,7 @@ def _empty_log(connection: sqlite3.Connection, patience_ms: int) -> bool:
     try:
         (busy, *_) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
     except sqlite3.Error as error:
-        log.warning("WAL checkpoint failed: %s", error)
+        log.warning("WAL checkpoint failed, and is tried again after the next write: %s", error)
         return True
     finally:
         connection.execute(f"PRAGMA busy_timeout = {usual}").fetchone()
@@ -84,7 +84,7 @@ def _empty_log(connection: sqlite3.Connection, patience_ms: int) -> bool:
 
 
 class Writer(GroupedWriter):
-    """Writer of the file; it also opens it."""
+    """Writer of a SQLite file, with the connection that creates the file and its tables."""
 
     def __init__(self, store: SQLiteFile) -> None:
         super().__init__("noderpc-writer")
@@ -108,9 +108,11 @@ class Writer(GroupedWriter):
                 self._connection = self._store.open_writer()
                 self._file = self._store.identity()
         elif self._file != self._store.identity():
-            # SQLite would continue to write to a file that no longer has a name.
+            # Stop here: SQLite would continue to write to the old file, which has no name any
+            # more.
             raise StoreError(
-                "the file was removed or replaced while in use", self._store.display_name
+                "the file was removed or replaced while in use: restart all processes",
+                self._store.display_name,
             )
         self._store.check_log()
         return self._connection
@@ -152,8 +154,8 @@ class Writer(GroupedWriter):
         if self._waiting:
             self._thread.run(self._write_jobs)
         connection, self._connection = self._connection, None
-        # The last connection to close removes the WAL, and reads in progress may still open
-        # another connection.
+        # Forget the WAL first: the last connection to close removes it, and a read in progress
+        # may still open another connection, which checks it.
         self._store.forget_log()
         if connection is not None:
             self._thread.run(connection.close)
@@ -183,7 +185,7 @@ class ChangeWatcher(handles.ChangeWatcher):
     def _data_version(self) -> int:
         if self._connection is None:
             self._connection = self._store.open_reader()
-            # Data versions are only comparable on the same connection.
+            # Data versions of another connection are not comparable.
             self._version = -1
         version: int = self._connection.execute("PRAGMA data_version").fetchone()[0]
         return version
@@ -209,7 +211,7 @@ class ChangeWatcher(handles.ChangeWatcher):
                 connection.close()
 
 
-# Timeout of a fork for reads in progress.
+# Seconds for which a fork waits for reads in progress.
 _FORK_PATIENCE_S = 5.0
 
 
@@ -219,15 +221,15 @@ class SQLiteHandles(ProcessHandles):
     def __init__(self, store: SQLiteFile, poll_s: float) -> None:
         self.readers: Readers = Readers(store)
         self.writer: Writer = Writer(store)
-        # SQLite has one writer at a time, so all writes use the same thread.
+        # SQLite allows one writer at a time, so the mempool uses the same thread.
         self.mempool_writer = self.writer
         self.search_pool: SearchPool = SearchPool(store, self.readers)
         self.changes: ChangeWatcher = ChangeWatcher(store, poll_s)
         super().__init__()
 
     def open(self) -> None:
-        # The writer recovers the WAL of a process that was killed, so readers, which never wait
-        # for locks, find the store ready.
+        # Open the writer first, which recovers the WAL of a killed process: readers could not
+        # wait for the lock that this takes.
         self.writer.open()
 
     def suspend(self) -> None:

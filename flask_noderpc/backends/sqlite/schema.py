@@ -1,8 +1,8 @@
-"""Opening of a store: its tables are created or migrated, or the store is refused.
+"""Create or migrate the tables of a store when it is opened, or refuse the store.
 
-A store of version 0.1 is migrated from the highest block down, a few rows at a time. Rows are
-copied and deleted in the same transaction, so a migration can stop anywhere and continue later.
-The file grows little, because new rows reuse the pages of deleted ones.
+A store of version 0.1 is migrated from the highest block downwards, a few rows at a time. A
+transaction both copies rows and deletes the old ones, so a migration can be interrupted and
+continue later. The file grows little, because new rows reuse the pages of deleted rows.
 """
 
 from __future__ import annotations
@@ -28,19 +28,20 @@ from .tables import CORE, OWNERS, create_new
 
 log = logging.getLogger("flask_noderpc.store")
 
-# Step recorded while the blocks of a version 0.1 store are being copied.
+# Name of the step that is recorded while the blocks of a version 0.1 store are being copied.
 _COPYING = "m100_copying_blocks"
 
-# Stores with more blocks are not migrated when they are opened, because it takes more than some
-# seconds.
+# A store with more blocks is not migrated when it is opened, because that takes longer than a
+# few seconds.
 _MAX_BLOCKS_WHEN_OPENED = 10_000
 
-# Duration of a transaction: other writers wait no longer than for a transaction of a node.
+# Seconds per transaction, as long as a transaction of a node, so that other writers don't wait
+# longer than usual.
 _STEP_S = 0.02
 
-# Rows of an old table deleted per step, and heights whose priorities are copied per step.
+# Number of rows of an old table deleted per step, and of heights whose priorities are copied.
 _ROWS, _HEIGHTS = 2_000, 64
-# For large blocks: bytes copied per step, and transactions deleted per step.
+# For large blocks: bytes of transactions copied per step, and transactions deleted per step.
 _BYTES, _TXS = 400_000, 100
 
 _OLD_INDEX = tuple(f"{kind}_{part}" for kind in ("tx", "block") for part in ("values", "hits"))
@@ -49,10 +50,11 @@ _OLD_INDEX = tuple(f"{kind}_{part}" for kind in ("tx", "block") for part in ("va
 def refuse_foreign(connection: Connection) -> None:
     """Raise :exc:`StoreError` if the database belongs to another program, without writing to
     it."""
-    # Check in this order: another process may be creating the tables, all in one transaction.
+    # Check in this order, because another process may create all tables, in one transaction,
+    # between the two checks.
     if not is_empty(connection) and not CORE.applied(connection):
         raise StoreError(
-            "the file is a database of another program, no store of flask-noderpc: name another"
+            "expected a flask-noderpc store, got a database of another program: name another"
             " file (NODERPC_DATABASE)"
         )
 
@@ -64,15 +66,15 @@ def is_empty(connection: Connection) -> bool:
 
 
 def prepare(connection: Connection) -> bool:
-    """Create the tables of a new store, or migrate the tables of an earlier version; return
-    true if another transaction is needed for the rest.
+    """Create the tables of a new store, or migrate tables of an earlier version; return true
+    if another call in a new transaction must continue.
 
     Raise :exc:`StoreError` for a store that can't be opened.
     """
     if _is_v1(connection):
         if _COPYING in CORE.applied(connection) or _is_large(connection):
             raise _unmigrated()
-        log.warning("the store of flask-noderpc 0.1 is migrated to this version's tables")
+        log.warning("migrating the store of flask-noderpc 0.1 to the tables of this version")
         remaining = begin_migration(connection)
         while remaining is not None:
             remaining = migrate_some(connection)
@@ -80,9 +82,9 @@ def prepare(connection: Connection) -> bool:
 
 
 def announce(connection: Connection) -> None:
-    """Log the migration steps that a store of an earlier version lacks; some take seconds."""
+    """Log the migration steps that are about to run on a store of an earlier version."""
     if CORE.applied(connection) and not _is_v1(connection) and (names := _missing(connection)):
-        log.warning("the tables of an earlier version are migrated: %s", ", ".join(names))
+        log.warning("migrating the store of an earlier version: %s", ", ".join(names))
 
 
 def _missing(connection: Connection) -> list[str]:
@@ -96,8 +98,8 @@ def check(connection: Connection) -> None:
         raise _unmigrated()
     if missing := _missing(connection):
         raise StoreError(
-            f"the store was made by an earlier flask-noderpc, and lacks {', '.join(missing)}:"
-            " start its node, or run `noderpc migrate`, which adds them"
+            f"the store was created by an earlier flask-noderpc, and lacks the migrations"
+            f" {', '.join(missing)}: start its node, or run `noderpc migrate`"
         )
 
 
@@ -107,8 +109,8 @@ def _go_on(connection: Connection) -> bool:
 
 def _unmigrated() -> StoreError:
     return StoreError(
-        "the store was made by flask-noderpc 0.1: migrate it with `noderpc migrate`, which"
-        " can be interrupted and goes on later"
+        "the store was created by flask-noderpc 0.1: run `noderpc migrate`, which can be"
+        " interrupted and then continues at the next call"
     )
 
 
@@ -118,7 +120,7 @@ def begin_migration(connection: Connection) -> int | None:
     migrated."""
     if not _is_v1(connection):
         if not CORE.applied(connection):
-            raise StoreError("not a flask-noderpc database")
+            raise StoreError("not a flask-noderpc database; name the file of a chain")
         return None
     if _COPYING not in CORE.applied(connection):
         for table in (*v1.RENAMED, *_OLD_INDEX):
@@ -129,8 +131,8 @@ def begin_migration(connection: Connection) -> int | None:
 
 
 def migrate_some(connection: Connection) -> int | None:
-    """Migrate some more of a version 0.1 store; return the number of remaining blocks, ``None``
-    if all are copied."""
+    """Continue the migration of a version 0.1 store for 20 ms; return the number of remaining
+    blocks, ``None`` if all are copied."""
     deadline = time.monotonic() + _STEP_S
     for part in _parts(connection, deadline):
         part()
@@ -152,8 +154,8 @@ def _is_v1(connection: Connection) -> bool:
         return False
     if not taken >= steps:
         raise StoreError(
-            "the store was made by a development version before flask-noderpc 0.1: open it"
-            " once with version 0.1"
+            "the store was created by a development version before flask-noderpc 0.1: open it"
+            " once with version 0.1, and then with this one"
         )
     return True
 
@@ -165,7 +167,7 @@ def _is_large(connection: Connection) -> bool:
 
 def _blocks_left(at: Connection) -> int:
     """Return the number of blocks that are not copied yet."""
-    # Counting the rows would read a whole index at each step.
+    # Compute the number from the heights: counting the rows would read an index at each step.
     low, high = at.execute(
         "SELECT (SELECT min(height) FROM v1_blocks), (SELECT max(height) FROM v1_blocks)"
     ).fetchone()
@@ -173,7 +175,7 @@ def _blocks_left(at: Connection) -> int:
 
 
 def _parts(at: Connection, deadline: float) -> Iterator[Callable[[], object]]:
-    """Yield the remaining work in small parts."""
+    """Yield functions that do the remaining work of the migration in small parts."""
     if v1.chain(at) is not None:
         yield partial(_copy_chain, at)
     elif not at.execute("SELECT 1 FROM chain").fetchone():
@@ -216,9 +218,9 @@ def _copy_chain(at: Connection) -> None:
 
 
 def _copy_priorities(at: Connection, base: int) -> None:
-    """Copy the priorities of the lowest heights that the new version stores: at multiples of
-    ``PRIORITIES_EACH``, where a set begins or was rescaled, and below ``base``, which evidence
-    needs."""
+    """Copy priorities of the next heights, lowest first, where this version stores them: at
+    multiples of ``PRIORITIES_EACH``, where a set begins or was rescaled, and up to ``base``,
+    as evidence may need them."""
     found, members_of = v1.priorities(at, _HEIGHTS), cache(partial(v1.members, at))
     is_rescaled = True
     for height, since, priorities, proposer in found:
@@ -240,8 +242,8 @@ def _copy_set(at: Connection, since: int) -> None:
 
 
 def _copy_block(at: Connection, height: int, chain_id: str, deadline: float) -> None:
-    """Copy a block, or the next part of a large one; delete the old rows when it is copied
-    completely."""
+    """Copy a block, or the next part of a large block; delete the old rows once all is
+    copied."""
     row = at.execute("SELECT events FROM blocks WHERE height = ?", (height,)).fetchone()
     if row is None and not _copy_rows(at, height, chain_id):
         return
@@ -251,8 +253,8 @@ def _copy_block(at: Connection, height: int, chain_id: str, deadline: float) -> 
 
 
 def _copy_rows(at: Connection, height: int, chain_id: str) -> bool:
-    """Copy some transactions of a block; return true if they were the last and the block itself
-    was copied."""
+    """Copy some transactions of a block, and after the last one the block itself; return true
+    if all is copied."""
     (first,) = at.execute(
         "SELECT count(*) FROM txs WHERE place BETWEEN ? AND ?", blocks.places(height, height)
     ).fetchone()
@@ -267,7 +269,7 @@ def _copy_rows(at: Connection, height: int, chain_id: str) -> bool:
         return False
     block, block_results = v1.block(at, height, chain_id)
     meta = BlockMeta(*v1.block_id(at, height), block.header, blocks_left)
-    # The stored row only contains the number of transaction results.
+    # Use empty transaction results: the row of the block only contains their number.
     block_results = replace(block_results, tx_results=(ExecTxResult(),) * blocks_left)
     block_writes.write_blocks(at, [block_writes.BlockRow(meta, block_results)])
     evidence.write(at, height, block.evidence)
@@ -276,7 +278,7 @@ def _copy_rows(at: Connection, height: int, chain_id: str) -> bool:
 
 
 def _copy_index(at: Connection, height: int, deadline: float) -> bool:
-    """Index some transactions of a block; return true if all are indexed."""
+    """Index transactions of a block until the deadline; return true if all are indexed."""
     found = at.execute(
         "SELECT place FROM txs WHERE place BETWEEN ? AND ? AND events IS NULL ORDER BY place",
         blocks.places(height, height),
@@ -318,7 +320,8 @@ def _delete_some(at: Connection, table: str) -> None:
 
 
 def _end_pruned(at: Connection) -> None:
-    """Set the last height of validator sets and parameters whose following rows were pruned."""
+    """In a pruned store, set the last height of validator sets and parameters whose following
+    rows were pruned."""
     base, initial = at.execute(
         "SELECT (SELECT min(height) FROM blocks), (SELECT initial_height FROM chain)"
     ).fetchone()

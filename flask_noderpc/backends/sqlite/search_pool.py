@@ -1,9 +1,8 @@
-"""Searches with limits of rows and time; short ones run at once, others on native threads.
+"""Run searches within limits of rows and time: short ones at once, others on native threads.
 
-A search may read many rows, and SQLite never yields, so no other greenlet of a gevent hub would
-run. Such a search continues on a thread with its own connection. There are few such threads, so
-many searches queue for them and leave the CPU to other requests. A search that waits too long
-is refused.
+SQLite never yields to other greenlets of a gevent hub, so a search that reads many rows runs
+on a native thread with its own connection. There are only two such threads: further searches
+queue for them, which leaves the CPU to other requests, and are refused if they wait too long.
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ from ..sql.handles import FairQueue
 from .connection import Readers, SQLiteFile, sqlite_errors
 from .engine import Connection
 
-# Approximate number of virtual machine instructions per row, and instructions between two calls
-# of the progress handler.
+# Approximate number of instructions of SQLite's virtual machine per row, and number of
+# instructions between two calls of the progress handler.
 _STEPS_A_ROW = 12
 _STEPS_A_LOOK = 20_000
 
@@ -32,8 +31,8 @@ _STEPS_A_LOOK = 20_000
 def limit_search(
     at: sqlite3.Connection, limits: SearchLimits, deadline: float
 ) -> Iterator[None]:
-    """Raise :exc:`SearchTooCostly` if the statements in this context take more steps or time
-    than allowed."""
+    """Raise :exc:`SearchTooCostly` if the statements in this context read more rows than
+    allowed, or run after the deadline."""
     allowed = limits.rows * _STEPS_A_ROW
     interval = min(allowed, _STEPS_A_LOOK)
     steps = 0
@@ -59,12 +58,12 @@ def limit_search(
 
 T = TypeVar("T")
 _THREADS = 2
-# Rows that are read faster than switching to another thread takes.
+# A search of up to this many rows takes less time than switching to another thread.
 _FEW_ROWS = 200
 
 
 class SearchPool:
-    """Pool that runs the searches of one process."""
+    """Pool of threads that runs the searches of one process."""
 
     def __init__(self, store: SQLiteFile, readers: Readers) -> None:
         self._store, self._readers = store, readers
@@ -75,7 +74,7 @@ class SearchPool:
     def run(
         self, work: Callable[[Connection], T], limits: SearchLimits, height: int = HIGHEST
     ) -> T:
-        """Return the result of ``work`` in one snapshot; raise :exc:`SearchTooCostly`.
+        """Run ``work`` in one snapshot and return its result; raise :exc:`SearchTooCostly`.
 
         ``work`` may be called twice.
         """
@@ -155,6 +154,7 @@ class _SearchThread:
             connection.close()
 
     def close(self) -> None:
-        # Disconnect in this thread: no thread can be started while the interpreter shuts down.
+        # Disconnect here and not in the thread, which may not have been started: no thread can
+        # be started while the interpreter shuts down.
         self.disconnect()
         self._thread.stop()

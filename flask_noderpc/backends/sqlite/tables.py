@@ -1,13 +1,12 @@
 """Tables of the store, and the steps that create them.
 
-The node builds its results from packed rows, each with a checksum (``backends.sql.packed``).
-The columns beside them are for look-ups and for an operator's SQL: heights, hashes and keys are
-plain values, times are integer nanoseconds since 1970, and views show them in readable form.
+Responses are built from packed rows, each with a checksum (``backends.sql.packed``). The other
+columns are for look-ups and for an operator's SQL: heights, hashes and keys are plain values,
+and times are integer nanoseconds since 1970. Views show them in a readable format.
 
-Each owner of tables has an ordered list of steps, and a store has applied the first steps of
-that list. Later versions append steps, which are applied when the store is opened. Names of
-applied steps are stored in order in the migrations table of sqlite-utils, with the owner as the
-migration set.
+Each owner of tables has an ordered list of migration steps. Later versions append steps, which
+are applied when a store is opened. The names of applied steps are stored in this order in the
+migrations table of sqlite-utils, with the owner as the migration set.
 """
 
 from __future__ import annotations
@@ -27,13 +26,13 @@ def _nothing(connection: Connection) -> bool:
 
 
 class Step(NamedTuple):
-    """A change to an owner's tables."""
+    """A migration step: a change to an owner's tables."""
 
     name: str
     run: Callable[[Database], None]
     fill: Callable[[Connection], bool] = _nothing
-    """Function that writes some of the rows that the step needs, before ``run``; it returns
-    false when none is left. One transaction writes only some of them."""
+    """Function that is called before ``run``, each time in a new transaction: it updates some
+    rows that the step needs, and returns false when no such row is left."""
 
 
 class Owner:
@@ -46,7 +45,7 @@ class Owner:
 
     @property
     def names(self) -> list[str]:
-        """Names of all steps."""
+        """Names of all steps, in order."""
         return [step.name for step in self._steps]
 
     def applied(self, connection: Connection) -> list[str]:
@@ -54,26 +53,26 @@ class Owner:
         return [step.name for step in self._migrations.applied(Database(connection))]
 
     def missing(self, connection: Connection) -> tuple[Step, ...]:
-        """Return the steps that a store lacks; raise :exc:`StoreError` if the applied steps are
-        not the first ones of the list."""
+        """Return the steps that a store lacks; raise :exc:`StoreError` if its applied steps
+        are not the first steps of the list."""
         taken, names = self.applied(connection), self.names
         if taken == names[: len(taken)]:
             return self._steps[len(taken) :]
         if unknown := [name for name in taken if name not in names]:
             raise StoreError(
-                f"the store was made by a newer flask-noderpc ({', '.join(unknown)}):"
+                f"the store was created by a newer flask-noderpc ({', '.join(unknown)}):"
                 " upgrade the package, or use another NODERPC_DATABASE"
             )
         raise StoreError(
-            f"the store has taken the migration steps {', '.join(taken)} of"
-            f" {self._migrations.name}, expected {', '.join(names)} in this order without a"
-            " gap: it was made by a development version, so restore a backup or use another"
+            f"the store has applied the migrations {', '.join(taken)} of"
+            f" {self._migrations.name}, expected the first of {', '.join(names)} in this order:"
+            " it was created by a development version, so restore a backup or use another"
             " NODERPC_DATABASE"
         )
 
     def apply_missing(self, connection: Connection) -> bool:
-        """Apply the missing steps in this transaction; return true if another transaction is
-        needed for the rest."""
+        """Apply missing steps in this transaction; return true if another call in a new
+        transaction must continue."""
         for step in self.missing(connection):
             if step.fill(connection):
                 return True
@@ -183,8 +182,8 @@ CREATE TABLE metadata (name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT;
 CREATE TABLE refuted_results (number INTEGER PRIMARY KEY, height INTEGER NOT NULL) STRICT;
 """
 
-# Index of transactions or blocks: the values of indexed attributes, and the events that have
-# them.
+# Event index of transactions or blocks: the values of event attributes, and the events that
+# have them. See sql/index.py.
 _INDEX = """
 CREATE TABLE {kind}_keys (
     id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, places INTEGER NOT NULL
@@ -207,8 +206,8 @@ CREATE TABLE {kind}_hits (
 ) STRICT, WITHOUT ROWID;
 """
 
-# Tables as in version 0.1, with other index names. AUTOINCREMENT: a cursor over the mempool
-# must never see a number twice, even after the table was empty.
+# Tables as in version 0.1, with other index names. The mempool has AUTOINCREMENT, so that a
+# cursor never sees a number twice, even after the table was empty.
 _UNCHANGED = """
 CREATE TABLE app_state (key BLOB PRIMARY KEY, value BLOB NOT NULL) STRICT;
 CREATE TABLE rewinds (number INTEGER PRIMARY KEY, height INTEGER NOT NULL) STRICT;
@@ -247,7 +246,7 @@ CREATE TABLE filters (
 ) STRICT;
 """
 
-# Number and bytes of the pending transactions, which every new transaction reads.
+# Number and total bytes of the pending transactions: each new transaction reads them.
 _TOTALS = """
 CREATE TABLE mempool_totals (
     id INTEGER PRIMARY KEY, txs INTEGER NOT NULL, bytes INTEGER NOT NULL
@@ -290,8 +289,8 @@ CREATE VIEW block_events AS
     JOIN block_values AS v ON v.id = listed.value JOIN block_keys AS k ON k.id = v.key_id;
 """
 
-# The column ``value`` is renamed, so that a process of the previous version fails instead of
-# writing rows without checksums. The index finds rows that have no checksum yet.
+# Rename the column ``value``, so that a process of the previous version fails instead of
+# writing rows without checksums. The index serves to find rows that have no checksum yet.
 _WITH_CHECKSUMS = ("app_state", "metadata")
 _CHECKSUMS = """
 ALTER TABLE {table} RENAME COLUMN value TO content;
@@ -306,7 +305,7 @@ def _packed_rows(db: Database) -> None:
 
 
 def create_new(db: Database) -> None:
-    """Create the tables that a version 0.1 store does not have."""
+    """Create the tables that a version 0.1 store lacks."""
     indexes = [_INDEX.format(kind=kind) for kind in ("tx", "block")]
     for script in (_CHAIN, *indexes, _TOTALS, _TX_COUNTS, _VIEWS):
         _create(db, script)
@@ -323,7 +322,7 @@ def _checksums_filled(db: Database) -> None:
 
 
 def _create(db: Database, script: str) -> None:
-    # Not executescript, which would commit.
+    # Execute each statement by itself, as executescript would commit the transaction.
     for statement in script.strip().split(";\n"):
         db.execute(statement)
 

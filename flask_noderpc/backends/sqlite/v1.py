@@ -1,7 +1,7 @@
-"""Tables of version 0.1, as far as a migration reads them.
+"""Reads of a version 0.1 store, for its migration.
 
-In version 0.1 a block had one row of columns, and one row for each signature and transaction;
-events were JSON.
+In version 0.1 a block had one row without packed columns, and one row for each signature and
+transaction; events were JSON.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ STEPS = (
     "m013_arrivals",
     "m014_last_error",
 )
-"""Names of the migrations that a version 0.1 store has applied."""
+"""Names of the migration steps that a version 0.1 store has applied."""
 
 RENAMED = (
     "blocks",
@@ -59,7 +59,8 @@ RENAMED = (
     "txs",
     "validators",
 )
-"""Tables whose names version 0.2 uses too; a migration first renames them to ``v1_…``."""
+"""Tables of version 0.1 whose names version 0.2 uses as well; a migration renames them to
+``v1_…``."""
 
 _HEADER = (
     "height, version_block, version_app, time, last_block_hash, last_parts_total,"
@@ -77,7 +78,8 @@ _KINDS: dict[str, type[Evidence]] = {
 
 
 def chain(at: Connection) -> tuple[Genesis, bytes, str] | None:
-    """Return the genesis, the app hash before the first block, and the application's name."""
+    """Return the genesis, the app hash before the first block, and the application's name;
+    ``None`` once they are migrated."""
     row = at.execute(
         "SELECT genesis, app_state, app_hash, application FROM v1_chain"
     ).fetchone()
@@ -89,13 +91,14 @@ def chain(at: Connection) -> tuple[Genesis, bytes, str] | None:
 
 
 def highest(at: Connection) -> int | None:
-    """Return the height of the highest block."""
+    """Return the height of the highest block that is not migrated yet, or ``None``."""
     found: int | None = at.execute("SELECT max(height) FROM v1_blocks").fetchone()[0]
     return found
 
 
 def block(at: Connection, height: int, chain_id: str) -> tuple[Block, BlockResults]:
-    """Return a block without its last commit, and its results, both without transactions."""
+    """Return a block without its last commit and transactions, and its results without those
+    of transactions."""
     pieces = at.execute(
         "SELECT kind, body FROM v1_evidence WHERE height = ? ORDER BY position", (height,)
     )
@@ -104,7 +107,7 @@ def block(at: Connection, height: int, chain_id: str) -> tuple[Block, BlockResul
 
 
 def tx_count(at: Connection, height: int) -> int:
-    """Return the number of transactions of a block that are not copied yet."""
+    """Return the number of a block's transactions in the old table."""
     found = at.execute("SELECT count(*) FROM v1_txs WHERE height = ?", (height,)).fetchone()
     return int(found[0])
 
@@ -163,7 +166,8 @@ def _tx_result(row: Sequence[Any]) -> ExecTxResult:
     return ExecTxResult(code, data, log, info, gas_wanted, gas_used, _events(events), codespace)
 
 
-# Strings were stored unchanged, other bytes as base64 in a list with one element.
+# Key or value of an event attribute: a string if it was UTF-8, otherwise base64 in a list with
+# one element.
 _Text = str | tuple[bytes]
 _EventRow = tuple[str, tuple[tuple[_Text, _Text, bool], ...]]
 
@@ -191,12 +195,12 @@ def block_id(at: Connection, height: int) -> tuple[BlockID, int]:
 
 
 def commit_heights(at: Connection) -> list[int]:
-    """Return the heights of the remaining commits."""
+    """Return the heights of the commits that are not migrated yet."""
     return [height for (height,) in at.execute("SELECT height FROM v1_commits")]
 
 
 def commit(at: Connection, height: int) -> Commit | None:
-    """Return the precommits for a block; ``None`` without any."""
+    """Return the commit for a block, or ``None``."""
     row = at.execute(
         "SELECT round, block_hash, parts_total, parts_hash FROM v1_commits WHERE height = ?",
         (height,),
@@ -230,7 +234,8 @@ def params(at: Connection) -> Iterator[tuple[int, ConsensusParams]]:
 
 
 def next_set(at: Connection) -> int | None:
-    """Return the lowest height from which one of the remaining validator sets is in force."""
+    """Return the height from which the lowest validator set that is not migrated yet is in
+    force, or ``None``."""
     found: int | None = at.execute("SELECT min(members_since) FROM v1_validators").fetchone()[0]
     return found
 
@@ -249,8 +254,8 @@ def members(at: Connection, since: int) -> tuple[Validator, ...]:
 
 
 def priorities(at: Connection, limit: int) -> list[tuple[int, int, str, bytes]]:
-    """Return rows for the lowest remaining heights: the height, the height from which its
-    members are in force, the priorities and the proposer."""
+    """Return rows of the lowest heights that are not migrated yet: the height, the height from
+    which its members are in force, the priorities as JSON, and the proposer."""
     return at.execute(
         "SELECT height, members_since, priorities, proposer FROM validator_heights"
         " ORDER BY height LIMIT ?",

@@ -1,9 +1,9 @@
-"""Checks that the WAL beside a file belongs to it.
+"""Check that the WAL beside a SQLite file belongs to the file.
 
 SQLite copies any WAL that it finds into the file. To detect a foreign WAL, each transaction
-increments the user version, which is part of page 1: the file's user version is then one of
-those in its WAL, or the one before the first. A WAL of another file, or of an earlier or later
-state, contains other versions.
+increments the user version, which is in page 1: the file's user version must be one of the
+versions in its WAL, or the version before the first of them. A WAL of another file, or of an
+earlier or later state of this file, contains other versions.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _MAGIC = 0x377F0682
 _OFFSET = 60
 _RANGE = 1 << 32
 
-# The file may be written to during the check.
+# Another process may write to the file during the check, which is then repeated.
 _TRIES = 10
 
 
 def set_random_version(connection: sqlite3.Connection) -> None:
-    """Set a random user version in a new file that has no WAL yet."""
+    """Set a random user version in a file that has no WAL."""
     if connection.execute("PRAGMA journal_mode").fetchone() != ("wal",):
         connection.execute(f"PRAGMA user_version = {secrets.randbits(30)}")
 
@@ -46,30 +46,31 @@ def increment_version(connection: sqlite3.Connection) -> None:
 
 
 def check(file: Path) -> None:
-    """Raise :exc:`~flask_noderpc.errors.StoreError` if the WAL belongs to another file or is
-    missing."""
+    """Raise :exc:`~flask_noderpc.errors.StoreError` if the WAL belongs to another file, or was
+    removed while the file was in use."""
     log = file.with_name(f"{file.name}-wal")
     _check_deleted(file, log)
     for _ in range(_TRIES):
         number, before = _user_version(file), _header(log)
         if number is None or _fits(number, _user_versions(log)):
             return
-        # Verify checksums only on failure, because it takes longer: a checksum detects a torn
-        # page.
+        # Only if the versions don't fit, read again with checksums, which takes longer, to
+        # ignore a torn page.
         fits = _fits(number, _user_versions(log, is_checked=True))
         if (number, before) == (_user_version(file), _header(log)):
             if fits:
                 return
             raise StoreError(
-                f"{log.name} belongs to another file, or to another state of this one: if this"
-                " is a copy by `noderpc backup`, remove the WAL; otherwise put back the file"
-                " that it was beside",
+                f"{log.name} belongs to another file, or to another state of this file: if this"
+                " is a copy by `noderpc backup`, remove the WAL; otherwise put back the file to"
+                " which it belongs",
                 str(file),
             )
 
 
 def _check_deleted(file: Path, log: Path) -> None:
-    # SQLite creates the WAL before the -shm file, and removes it after that file.
+    # A -shm file without a WAL means that the WAL was removed: SQLite creates the WAL before
+    # the -shm file, and removes the WAL after that file.
     index = file.with_name(f"{file.name}-shm")
     for _ in range(_TRIES):
         before = _file_identity(index)
@@ -78,7 +79,7 @@ def _check_deleted(file: Path, log: Path) -> None:
         if before == _file_identity(index):
             raise StoreError(
                 f"{log.name} was removed without stopping the node: stop all its processes, and"
-                f" put the WAL back; or remove {index.name} to go on{_height_hint(file)}",
+                f" put the WAL back; or remove {index.name} to continue{_height_hint(file)}",
                 str(file),
             )
 
@@ -106,7 +107,7 @@ def _height_hint(file: Path) -> str:
 
 
 def _connect_without_log(file: Path) -> sqlite3.Connection:
-    # Not open(): closing the file would release this process's locks on it.
+    # Use SQLite instead of open(): closing a file would release this process's locks on it.
     return sqlite3.connect(f"{file.as_uri()}?mode=ro&immutable=1", uri=True)
 
 
@@ -115,7 +116,7 @@ def _user_version(file: Path) -> int | None:
         with closing(_connect_without_log(file)) as at:
             number: int = at.execute("PRAGMA user_version").fetchone()[0]
     except sqlite3.Error:
-        # SQLite's own error for the file is clearer.
+        # Ignore the error here, as SQLite raises a clearer error when the file is opened.
         return None
     return number
 
@@ -136,7 +137,8 @@ def _header(log: Path) -> bytes:
 
 
 def _user_versions(log: Path, is_checked: bool = False) -> list[int]:
-    """Return the user versions in a WAL, in order."""
+    """Return the user versions in a WAL, in order; with ``is_checked``, stop at a wrong
+    checksum."""
     try:
         with log.open("rb", buffering=0 if is_checked else -1) as file:
             return list(_read(file, is_checked))

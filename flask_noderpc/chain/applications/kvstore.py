@@ -1,5 +1,6 @@
-"""CometBFT's example application: ``key=value`` transactions, and transactions that change the
-validator set, ``val=ed25519!BASE64KEY!POWER`` (CometBFT 0.38's behaviour)."""
+"""CometBFT's example application: transactions ``key=value``, and
+``val=ed25519!BASE64KEY!POWER`` to change the validator set. It behaves like CometBFT
+0.38's."""
 
 from __future__ import annotations
 
@@ -30,12 +31,12 @@ from ...protocol.comet import messages, validators
 from ...protocol.protobuf import delimited, varint
 
 _UPDATE = b"val="
-# CometBFT: Go's ParseInt accepts a sign and leading zeros.
+# Syntax of Go's ParseInt, which accepts a sign and leading zeros.
 _INTEGER = re.compile(rb"[+-]?[0-9]+")
 
 
 class VotingPowers:
-    """Voting powers of a validator set during a block, changed by each update."""
+    """Voting powers of the validators while a block is executed; each update changes them."""
 
     def __init__(self, members: ValidatorSet) -> None:
         self._before = {v.pub_key for v in members.validators}
@@ -54,13 +55,13 @@ class VotingPowers:
         self._total, self._powers[update.pub_key] = total, update.power
         self.updates[update.pub_key] = update
         if not update.power and update.pub_key not in self._before:
-            # The validator was added and removed in the same block.
+            # Return no update for a validator that the block both added and removed.
             del self.updates[update.pub_key]
         return None
 
 
 def parse_update(tx: bytes) -> ValidatorUpdate | None:
-    """Parse a transaction; return ``None`` if it is malformed."""
+    """Parse a validator update; return ``None`` if it is malformed."""
     fields = tx[len(_UPDATE) :].split(b"!")
     if len(fields) != 3:
         return None
@@ -69,7 +70,7 @@ def parse_update(tx: bytes) -> ValidatorUpdate | None:
         key = base64.b64decode(encoded, validate=True)
     except binascii.Error:
         return None
-    # A real node accepts other keys here, and stops when it applies the block.
+    # Refuse other keys. A real node accepts them here, and crashes when it applies the block.
     if kind != ED25519.encode() or len(key) != 32:
         return None
     number = _power(power)
@@ -88,9 +89,9 @@ def _power(text: bytes) -> int | None:
 
 
 def power_penalties(block: BlockRequest) -> Iterator[ValidatorUpdate]:
-    """Yield an update for each validator that voted twice, which lowers its power by one."""
+    """Yield an update that lowers the power by one for each validator that voted twice."""
     for evidence in block.evidence:
-        # CometBFT 0.38: the kvstore does not punish attacks on light clients.
+        # As in CometBFT 0.38, attacks on light clients are not punished.
         if isinstance(evidence, LightClientAttackEvidence):
             continue
         entry = block.next_validators.by_address.get(evidence.vote_a.validator_address)
@@ -115,7 +116,7 @@ def _record_1(update: ValidatorUpdate) -> bytes:
     return delimited(messages.MESSAGES_1.encoder("ValidatorUpdate")(update))
 
 
-# CometBFT 0.38: kvstore/code.go.
+# Result codes of CometBFT 0.38: kvstore/code.go.
 CODE_INVALID_FORMAT = 2
 CODE_UNAUTHORIZED = 3
 
@@ -124,14 +125,15 @@ _HEIGHT = b"height"
 
 
 class KeyValueApplication(Application):
-    """Application that accepts pairs and validator updates; subclasses store the pairs.
+    """Base class of applications that accept pairs and validator updates; subclasses store the
+    pairs.
 
-    ``val=ed25519!BASE64KEY!POWER`` sets a validator's power. An update that would stop the
-    chain of a real node's application (the removal of an unknown validator or of the last one)
-    fails with code 3.
+    ``val=ed25519!BASE64KEY!POWER`` sets a validator's power. The removal of an unknown
+    validator, or of the last one, fails with code 3; with CometBFT's kvstore, it would halt
+    the chain.
     """
 
-    # A transaction's validity does not depend on the state.
+    # No recheck is needed, because a transaction's validity does not depend on the state.
     rechecks = False
 
     def __init__(self, state: AppState) -> None:
@@ -139,11 +141,11 @@ class KeyValueApplication(Application):
 
     @abstractmethod
     def _begin(self, height: int) -> tuple[bytes, Changes]:
-        """Return the app hash and the records of the initial state, which has no pairs."""
+        """Return the app hash and the writes of the initial state, which has no pairs."""
 
     @abstractmethod
     def _write(self, block: BlockRequest, pairs: dict[bytes, bytes]) -> tuple[bytes, Changes]:
-        """Return the app hash and the records after a block that sets these pairs."""
+        """Return the app hash and the writes of a block that sets these pairs."""
 
     def init_chain(self, genesis: Genesis) -> InitChain:
         app_hash, changes = self._begin(genesis.initial_height - 1)
@@ -195,7 +197,7 @@ class KeyValueApplication(Application):
         }
 
     def _record(self, update: ValidatorUpdate) -> bytes:
-        """Encode a validator as it is stored and as ``/val`` returns it."""
+        """Encode a validator for the store and for ``/val``."""
         return _record_038(update)
 
     def _validator(self, key: bytes) -> QueryResult:
@@ -226,8 +228,8 @@ def _is_pair(tx: bytes) -> bool:
 
 def _events(tx: bytes) -> tuple[Event, ...]:
     parts = tx.split(b"=")
-    # CometBFT 0.38: without exactly one equals sign, as with a key in base64, key and value are
-    # the whole transaction.
+    # As in CometBFT 0.38, key and value are both the whole transaction if it does not have
+    # exactly one equals sign, as a key in base64 may.
     key, value = cast(tuple[bytes, bytes], parts if len(parts) == 2 else (tx, tx))
     return (_event(b"Cosmoshi Netowoko", key), _event(b"Cosmoshi", value))
 
@@ -250,15 +252,15 @@ _VERSION = b"version"
 
 
 def _app_hash(size: int) -> bytes:
-    # CometBFT: Go's PutVarint writes a zig-zag varint into eight bytes.
+    # As in CometBFT, which uses Go's PutVarint: a zig-zag varint in eight bytes.
     return varint(size << 1).ljust(8, b"\x00")
 
 
 def _checked_version(version: str) -> str:
     if version not in _VERSIONS:
         raise StoreError(
-            f"the chain was made with version {version!r} of the kvstore, known are"
-            f" {', '.join(VERSIONS)}: upgrade the package, or use another NODERPC_DATABASE"
+            f"the store's chain: expected a kvstore of version {', '.join(VERSIONS)}, got"
+            f" {version!r}; upgrade the package, or use another NODERPC_DATABASE"
         )
     return version
 
@@ -301,7 +303,7 @@ class KVStore(KeyValueApplication):
         super().__init__(state)
         if version not in _VERSIONS:
             raise ConfigurationError(
-                f"no kvstore of version {version!r}: known are {', '.join(VERSIONS)}"
+                f"version: expected one of {', '.join(VERSIONS)}, got {version!r}"
             )
         self._new_version = version
 
@@ -317,12 +319,12 @@ class KVStore(KeyValueApplication):
 
     @property
     def version(self) -> str:
-        """CometBFT version that the chain was created with, or will be created with."""
+        """CometBFT version with which the chain began, or will begin."""
         stored = self._state.get(_VERSION)
         if stored is not None:
             return _checked_version(stored.decode(errors="replace"))
-        # A chain with blocks but without a stored version was made by a release that supported
-        # one version.
+        # A chain with blocks but no stored version was created by a release that only had the
+        # default version.
         return DEFAULT_VERSION if self._height() else self._new_version
 
     def _begin(self, height: int) -> tuple[bytes, Changes]:
@@ -342,7 +344,7 @@ class KVStore(KeyValueApplication):
         value = self._state.get(_PAIR + data)
         return QueryResult(
             log="does not exist" if value is None else "exists",
-            # CometBFT 0.38: the kvstore returns index -1 if a proof is requested.
+            # As in CometBFT 0.38, the index is -1 if a proof is requested.
             index=-1 if prove else 0,
             key=data,
             value=value or b"",
@@ -351,7 +353,7 @@ class KVStore(KeyValueApplication):
 
 
 def kvstore_of(dialect: str) -> Callable[[AppState], KVStore]:
-    """Return the kvstore of a dialect's CometBFT version, or of the default version if the
-    dialect has no kvstore."""
+    """Return a function that creates the kvstore of a dialect's CometBFT version, or of the
+    default version if the dialect has no kvstore."""
     version = dialect.removeprefix("comet-")
     return partial(KVStore, version=version if version in VERSIONS else DEFAULT_VERSION)

@@ -1,7 +1,7 @@
-"""A key-value store whose app hash is a Merkle root, so that its values can be proved.
+"""Key-value application whose app hash is a Merkle root, so that its values can be proven.
 
-Each node of the tree is written once, under a unique number, and never changed. A new state of
-the tree shares the unchanged nodes with the previous state, so an update writes only the path
+Each node of the tree is stored once, under a unique number, and never changed. A new state of
+the tree shares the unchanged nodes with the previous state: an update only writes the path
 from its leaf to the root, and past states can be read until their nodes are pruned.
 """
 
@@ -34,8 +34,8 @@ _NODE, _STATE = Struct(">Q32s"), Struct(">QQQ32s")
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """Reference to a tree node. The record of an inner node contains its children, the record
-    of a leaf its content."""
+    """Reference to a stored tree node: references to both children for an inner node, the
+    content for a leaf."""
 
     number: int = 0
     hash: bytes = EMPTY_HASH
@@ -56,7 +56,7 @@ class TreeState:
     count: int = 0
     root: Node = Node()
     next_number: int = 0
-    """Number of the next node that is written."""
+    """Number that the next new node gets."""
 
     def encode(self) -> bytes:
         """Encode the state for the store."""
@@ -70,7 +70,7 @@ class TreeState:
 
 
 class NodePruned(LookupError):
-    """Error for a state that was pruned while it was read."""
+    """A node of a past state is no longer stored."""
 
 
 def node_key(number: int) -> bytes:
@@ -97,10 +97,11 @@ def find(state: AppState, tree: TreeState, position: int) -> tuple[bytes, Merkle
 
 
 class TreeUpdate:
-    """Next state of a tree: the nodes to write, and the nodes that they replace."""
+    """Computes the next state of a tree: the nodes to write, and the nodes that they
+    replace."""
 
     def __init__(self, state: AppState, tree: TreeState, leaves: Mapping[int, Leaf]) -> None:
-        """Set leaves by their index; new leaves follow the last one without a gap."""
+        """Set ``leaves`` by their index; new leaves must follow the last one without a gap."""
         self._state = state
         self._next = tree.next_number
         self._leaves = leaves
@@ -114,8 +115,8 @@ class TreeUpdate:
     def _subtree(
         self, old: Node, had: int, start: int, count: int, positions: list[int]
     ) -> Node:
-        """Return the subtree of ``count`` leaves from ``start``; its previous version ``old``
-        has ``had`` leaves."""
+        """Return the new subtree of ``count`` leaves from index ``start``; ``positions`` are
+        the changed leaves. The previous subtree ``old`` had ``had`` leaves."""
         if had == count and not positions:
             return old
         if count == 1:
@@ -126,7 +127,7 @@ class TreeUpdate:
         half = split_point(count)
         left, right = old, old
         if had > half:
-            # The old and the new subtree are split at the same leaf.
+            # Both the old and the new subtree are split at this leaf.
             left, right = _children(self._state, old)
             self.replaced.append(old.number)
         cut = bisect_left(positions, start + half)
@@ -163,9 +164,9 @@ CODE_UNKNOWN_PATH = 4
 CODE_HEIGHT_PRUNED = 5
 
 STORE = "main"
-"""Name of the store, the first part of a proof's path."""
+"""Name of the store, which is the first part of the path in a proof."""
 
-# Light clients use the first path: CometBFT's DefaultMerkleKeyPathFn in light/rpc.
+# Paths of queries; light clients use the first (CometBFT: light/rpc, DefaultMerkleKeyPathFn).
 _PATHS = (f"/store/{STORE}/key", "/key", "")
 _NUMBER = Struct(">Q")
 
@@ -174,8 +175,8 @@ class MerkleKVStore(KeyValueApplication):
     """Application that stores pairs in a Merkle tree, in the order in which their keys were
     first set.
 
-    The app hash is the root of a tree with one leaf: the store's name with the root of the
-    pairs. Light clients expect a proof in these two steps.
+    The app hash is the root of a tree with one leaf, which has the store's name and the root
+    of the tree of pairs: light clients expect a proof with these two steps.
     """
 
     name = "merkle"
@@ -196,8 +197,8 @@ class MerkleKVStore(KeyValueApplication):
         )
 
     def verify_state(self, chain: ChainReads) -> None:
-        """Prove each stored pair against the root in the app hash, and compare the number of
-        pairs."""
+        """Check that the app hash proves each stored pair, and that the number of pairs is
+        right."""
         super().verify_state(chain)
         height = self._height()
         tree = self._required_tree(height) if height else TreeState()
@@ -208,8 +209,8 @@ class MerkleKVStore(KeyValueApplication):
             pairs += len(keys)
         if pairs != tree.count:
             raise InvalidBlock(
-                f"app_state: {pairs} keys are stored, and the app hash of block {height} has"
-                f" {tree.count}: restore a backup"
+                f"app_state: expected {tree.count} keys, as the app hash of block {height} has,"
+                f" got {pairs}: restore a backup"
             )
 
     def _check_pair(self, tree: TreeState, key: bytes) -> None:
@@ -222,8 +223,8 @@ class MerkleKVStore(KeyValueApplication):
             root = None
         if root != tree.root.hash:
             raise InvalidBlock(
-                f"app_state: the pair of key 0x{key.hex()} is not in the app hash of the last"
-                " block: restore a backup"
+                f"app_state: the app hash of the latest block does not prove the value of key"
+                f" 0x{key.hex()}: restore a backup"
             )
 
     def _begin(self, height: int) -> tuple[bytes, Changes]:
@@ -257,7 +258,7 @@ class MerkleKVStore(KeyValueApplication):
         }
 
     def _pruned(self, height: int) -> Changes:
-        """Return the changes that remove the state at a height: the nodes that the next height
+        """Return the writes that remove the state of a height: the nodes that the next height
         replaced."""
         replaced = self._state.get(_replaced_key(height + 1))
         if replaced is None:
@@ -276,15 +277,15 @@ class MerkleKVStore(KeyValueApplication):
             return QueryResult(code=CODE_UNKNOWN_PATH, log=log, key=data)
         latest = self._height()
         oldest = max(latest - self.retained_heights + 1, 0)
-        # The latest header has the app hash before its block, so the latest state has no proof
-        # yet.
+        # For a proof, query the state before the latest block by default: the latest header
+        # has the app hash before its block, so nothing proves the latest state yet.
         height = height or (max(latest - 1, 0) if prove else latest)
         tree = self._tree(height) if oldest <= height <= latest else None
         try:
             if tree is not None:
                 return self._read(tree, height, data, prove)
         except NodePruned:
-            # New blocks have pruned this state in the meantime.
+            # New blocks have pruned this state meanwhile.
             pass
         log = f"the state at height {height} is not stored: ask for {oldest} to {latest}"
         return QueryResult(code=CODE_HEIGHT_PRUNED, log=log, key=data, height=latest)
@@ -292,7 +293,7 @@ class MerkleKVStore(KeyValueApplication):
     def _read(self, tree: TreeState, height: int, key: bytes, prove: bool) -> QueryResult:
         position = self._position(key)
         if position is None or position >= tree.count:
-            # CometBFT: DefaultProofRuntime has no proofs of absence.
+            # Return no proof: CometBFT's DefaultProofRuntime has no proofs of absence.
             log = f"does not exist at height {height}, which has no proof"
             return QueryResult(log=log if prove else "does not exist", key=key, height=height)
         value, proof = find(self._state, tree, position)
@@ -308,7 +309,10 @@ class MerkleKVStore(KeyValueApplication):
     def _required_tree(self, height: int) -> TreeState:
         tree = self._tree(height)
         if tree is None:
-            raise StoreError(f"the state at height {height} belongs to another application")
+            raise StoreError(
+                f"the store has no state of this application at height {height}; set the"
+                " NODERPC_APPLICATION with which the chain began"
+            )
         return tree
 
     def _position(self, key: bytes) -> int | None:
@@ -321,8 +325,8 @@ def _app_hash(tree: TreeState) -> bytes:
 
 
 def _steps(tree: TreeState, key: bytes, proof: MerkleProof) -> tuple[ProofOp, ...]:
-    """Return the proof steps from the value to the root of the pairs, and from there to the app
-    hash."""
+    """Return the two steps of a proof: from the value to the root of the pairs, and from there
+    to the app hash."""
     name = STORE.encode()
     outer = MerkleProof(1, 0, pair_hash(name, tree.root.hash))
     return value_op(key, proof), value_op(name, outer)

@@ -1,4 +1,4 @@
-"""``noderpc conform``: probe what a node has and how it behaves."""
+"""``noderpc conform``: probe which blocks a node has and which requests it accepts."""
 
 from __future__ import annotations
 
@@ -15,15 +15,18 @@ if TYPE_CHECKING:
     from ..conform import Finding
 
 _SECONDS = 30.0
-# Methods of a websocket's session, and one of Tendermint 0.36 that CometBFT does not have.
+# Methods that only work on a websocket, and Tendermint 0.36's "events", which CometBFT lacks.
 _NOT_PROBED = frozenset({"subscribe", "unsubscribe", "unsubscribe_all", "events"})
 
 
 @main.command(
     "conform",
     examples=[
-        ("noderpc conform http://localhost:26657", "Before a companion follows that node."),
-        ("noderpc conform http://localhost:26657 --json", "The same, for a program."),
+        (
+            "noderpc conform http://localhost:26657",
+            "Test a node before a companion follows it.",
+        ),
+        ("noderpc conform http://localhost:26657 --json", "Print the findings as JSON."),
     ],
 )
 @click.argument("url", metavar="URL")
@@ -34,16 +37,16 @@ _NOT_PROBED = frozenset({"subscribe", "unsubscribe", "unsubscribe_all", "events"
     default=_SECONDS,
     show_default=True,
     metavar="SECONDS",
-    help="Time of all probes.",
+    help="Maximum time of all probes together.",
 )
 @click.option("--upstream-dialect", "dialect", default="", help="Dialect of the node.")
 @upstream_header
 def conform_node(url: str, as_json: bool, seconds: float, dialect: str, header: str) -> None:
-    """Probe what a node has and does.
+    """Probe which blocks a node has and which requests it accepts.
 
-    This finds its lowest block, results and index, and its limits, and checks whether its
-    blocks are proven. Nothing is written to the node. The command fails if a finding is not as
-    expected.
+    The probes find its lowest block, lowest results and lowest indexed block, and its limits,
+    and check whether its blocks are proven. Nothing is changed on the node. The command fails
+    if a finding is not as expected.
     """
     (address,) = addresses_of([url], header)
     findings = _findings(address, seconds, dialect)

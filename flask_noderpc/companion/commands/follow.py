@@ -38,7 +38,7 @@ def _is_shown(row: Setting) -> bool:
     examples=[
         (
             "noderpc follow --upstream http://node:26657 --database postgresql://db/chain",
-            "Into a database that noderpc start --produce=false serves on other hosts.",
+            "Follow into a database that noderpc start --produce=false serves elsewhere.",
         ),
     ],
 )
@@ -56,7 +56,9 @@ def follow_nodes(logs: LogOptions, **given: str | None) -> None:
     values, written = given_settings(given)
     settings = read_settings({}, values, written)
     if not settings.of(CompanionSettings).upstream:
-        raise click.UsageError("name a node: --upstream http://host:26657")
+        raise click.UsageError(
+            "--upstream: expected the URL of a node, got nothing; pass http://host:26657"
+        )
     home = Path(settings.home) if settings.home and not settings.database else None
     path = store_path(settings.database, home)
     _follow([companion_from_settings(settings, path)], logs)
@@ -67,7 +69,7 @@ def follow_nodes(logs: LogOptions, **given: str | None) -> None:
     examples=[
         (
             "flask --app yourapp noderpc follow",
-            "Beside an app under gunicorn, which reads the store.",
+            "Follow the nodes for an app that runs under gunicorn and reads the store.",
         )
     ],
 )
@@ -83,12 +85,13 @@ def follow_chain(logs: LogOptions) -> None:
     backends = [mount.backend for mount in app_mounts().values()]
     found = [each for each in backends if isinstance(each, CompanionBackend)]
     if not found:
-        raise Failed("no mount of this app has NODERPC_UPSTREAM", REFUSED)
+        raise Failed("NODERPC_UPSTREAM: no mount of this app has it; set it first", REFUSED)
     _follow(found, logs)
 
 
 def _follow(backends: Sequence[CompanionBackend], logs: LogOptions) -> None:
-    """Follow chains until a signal arrives, and show the progress of the backfill."""
+    """Follow chains until SIGTERM or SIGINT, and show the progress of the first one's
+    backfill."""
     from ..watch import BackfillBar
 
     ended, bar = threading.Event(), BackfillBar(is_shown=logs.has_bars)
@@ -101,7 +104,8 @@ def _follow(backends: Sequence[CompanionBackend], logs: LogOptions) -> None:
             backend.follow()
         while not ended.wait(_SHOW_EACH_S):
             with suppress(BackendError):
-                # The bars of several chains would overwrite each other.
+                # Show only the first chain, as bars of several chains would overwrite each
+                # other.
                 bar.show(backends[0].backfill_progress())
     finally:
         bar.close()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..beginning import FetchOptions
     from ..pool import Upstreams
 
-# Maximum number of chunks that are fetched at a time, each of some megabytes.
+# Maximum number of chunks that are fetched in parallel; a chunk has some megabytes.
 _MAX_JOBS = 16
 
 
@@ -36,10 +36,13 @@ def _period(context: click.Context, option: click.Parameter, value: str) -> int:
 @main.command(
     "import",
     examples=[
-        ("noderpc import http://node:26657 --database chain.db", "All its blocks."),
+        (
+            "noderpc import http://node:26657 --database chain.db",
+            "Import all blocks of a node.",
+        ),
         (
             "noderpc import http://one:26657 http://two:26657 --from 1000 --to 2000",
-            "A range from two nodes, into ~/.noderpc.",
+            "Import a range from two nodes into ~/.noderpc.",
         ),
     ],
 )
@@ -77,7 +80,7 @@ def _period(context: click.Context, option: click.Parameter, value: str) -> int:
     "--trust",
     default="",
     metavar="HEIGHT:HASH",
-    help="Header that is trusted.  [default: the first that is seen]",
+    help="Header to trust.  [default: the first one that the nodes report]",
 )
 @click.option(
     "--trust-period",
@@ -86,7 +89,7 @@ def _period(context: click.Context, option: click.Parameter, value: str) -> int:
     show_default=True,
     callback=_period,
     metavar="PERIOD",
-    help="Time for which a header is trusted.",
+    help="Time for which a header is trusted; less than the chain's unbonding period.",
 )
 @click.option("--chain-id", default="", help="Refuse nodes of other chains.")
 @click.option("--upstream-dialect", "dialect", default="", help="Dialect of the nodes.")
@@ -98,7 +101,7 @@ def _period(context: click.Context, option: click.Parameter, value: str) -> int:
     default=10.0,
     show_default=True,
     metavar="SECONDS",
-    help="Seconds of a request.",
+    help="Maximum seconds of a request.",
 )
 @click.option(
     "--upstream-concurrency",
@@ -107,7 +110,7 @@ def _period(context: click.Context, option: click.Parameter, value: str) -> int:
     default=4,
     show_default=True,
     metavar="INTEGER",
-    help="Requests in flight to each node.",
+    help="Maximum requests in flight to each node.",
 )
 @click.option(
     "--upstream-rate",
@@ -115,7 +118,7 @@ def _period(context: click.Context, option: click.Parameter, value: str) -> int:
     type=click.FloatRange(min=0),
     default=0.0,
     metavar="NUMBER",
-    help="Calls per second to each node.  [default: no limit]",
+    help="Maximum calls per second to each node.  [default: no limit]",
 )
 @click.option(
     "--upstream-max-bytes",
@@ -124,7 +127,7 @@ def _period(context: click.Context, option: click.Parameter, value: str) -> int:
     default=256 << 20,
     show_default=True,
     metavar="BYTES",
-    help="Bytes of a response.",
+    help="Maximum bytes of a response.",
 )
 @click.option(
     "--patience",
@@ -132,13 +135,14 @@ def _period(context: click.Context, option: click.Parameter, value: str) -> int:
     default=60.0,
     show_default=True,
     metavar="SECONDS",
-    help="Seconds for which nodes that can't be reached are tried again.",
+    help="Seconds for which a node that can't be reached is retried.",
 )
 @click.option(
     "--unchecked",
     multiple=True,
     metavar="FIELD",
-    help="Field that the chain computes in its own way, such as data_hash; repeatable.",
+    help="Field that the chain computes in its own way, such as data_hash, and that is not"
+    " verified; repeatable.",
 )
 def import_blocks(
     urls: tuple[str, ...],
@@ -150,14 +154,15 @@ def import_blocks(
 ) -> None:
     """Copy a range of a chain from nodes into a store.
 
-    URL is a node's RPC; if several are given, the next one is read when one fails. Every block
+    URL is a node's RPC; with several URLs, the next node is read when one fails. Every block
     is proven by hashes up to a header that more than two thirds of the validators signed.
-    Stored blocks stay unchanged: after an interruption the same command continues, and later it
-    adds newer blocks. A node may serve the store meanwhile.
+    Stored blocks stay unchanged: run the same command again to continue after an interruption,
+    or to add newer blocks. A server may serve the store meanwhile.
     """
     from ...backends import open_store
 
-    # Blocks have no reference cycles, and searching for cycles takes a fifth of the time.
+    # Collect garbage less often: blocks have no reference cycles, and searching for cycles
+    # would take a fifth of the time.
     gc.freeze()
     gc.set_threshold(100_000, 50, 50)
     options = _options(given, given["concurrency"] * len(urls))
@@ -210,11 +215,11 @@ def _import(
     shown = store.location.display_name
     click.echo(f"{shown} has blocks {low} to {high} of {store.reads.chain_id()}")
     if low > max(first, store.reads.initial_height()):
-        click.echo(f"the nodes have no blocks below {low} any more")
+        click.echo(f"the nodes have pruned the blocks below {low}")
     for gap in gaps_of(store).values():
         click.echo(f"the {gap.part} of height {gap.height} could not be fetched: {gap.reason}")
     node = next(iter(upstreams.usable_readers())).node
     click.echo(
-        f"noderpc start --produce=false --database {shown} --dialect {node.dialect.name}"
-        " serves them"
+        f"to serve them, run noderpc start --produce=false --database {shown}"
+        f" --dialect {node.dialect.name}"
     )

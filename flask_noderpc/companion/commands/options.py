@@ -22,14 +22,15 @@ upstream_header = click.option(
     metavar="@FILE",
     envvar="NODERPC_UPSTREAM_HEADER",
     callback=not_on_command_line,
-    help="File with a header of each request, as 'Authorization: Bearer …'.",
+    help="File with a header to send with each request, such as 'Authorization: Bearer …'.",
 )
-"""The setting as an option of commands that take URLs of nodes."""
+"""Option ``--upstream-header`` of commands that take URLs of nodes."""
 
 
 def addresses_of(urls: Sequence[str], header: str) -> list[Address]:
-    """Return the addresses of nodes, with a header for each request; raise
-    ``click.BadParameter``, and :exc:`~flask_noderpc.errors.ConfigurationError` for a bad URL.
+    """Return the addresses of nodes, with a header to send with each request; raise
+    ``click.BadParameter`` for a bad header, and
+    :exc:`~flask_noderpc.errors.ConfigurationError` for a bad URL.
     """
     from ..address import Address
 
@@ -41,10 +42,10 @@ def addresses_of(urls: Sequence[str], header: str) -> list[Address]:
 
 
 def store_path(database: str | None, home: Path | None) -> str:
-    """Return the file or URL of a store, and make its folder; raise ``click.UsageError`` if
-    both options are given."""
+    """Return the file or URL of a store, and create its folder; raise ``click.UsageError`` if
+    both options are used."""
     if database is not None and home is not None:
-        raise click.UsageError("--database or --home names the store, not both")
+        raise click.UsageError("--database and --home: expected one of them, got both")
     path = database or database_of(home or default_home())
     folder = location_of(path).folder
     if folder is not None:

@@ -283,7 +283,7 @@ def test_the_least_recently_served_client_is_next(tmp_path: Path) -> None:
 def test_errors_travel(one: Executors) -> None:
     with pytest.raises(InvalidTransaction, match=r"^why not$"):
         one.run(Raises(InvalidTransaction("why not")), LONG_S)
-    with pytest.raises(RuntimeError, match="can't be sent"):
+    with pytest.raises(RuntimeError, match="can't be pickled"):
         one.run(Unsendable(), LONG_S)
     assert one.run(WhoAmI(), LONG_S)
 

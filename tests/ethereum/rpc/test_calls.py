@@ -424,7 +424,8 @@ def test_an_endless_loop_ends(tmp_path: Path) -> None:
         for method in ("eth_call", "eth_estimateGas"):
             unlimited = {"to": LOOPS, "gas": hex(1 << 40)}
             assert node.error(method, unlimited, "latest")["message"] == (
-                "execution aborted (timeout = 1s) (NODERPC_EVM_TIMEOUT gives it more seconds)"
+                "execution aborted (timeout = 1s)"
+                " (to allow more seconds, raise NODERPC_EVM_TIMEOUT)"
             )
         call = {"to": ECHO, "data": "0x12"}
         # On a busy machine, a call that ends may time out, too.

@@ -629,7 +629,7 @@ def test_a_trace_ends_with_the_time_of_a_call(tmp_path: Path) -> None:
 
         for _ in range(2):
             assert trace(_SPIN) == (
-                "execution timeout (NODERPC_EVM_TIMEOUT gives it more seconds)"
+                "execution timeout (to allow more seconds, raise NODERPC_EVM_TIMEOUT)"
             )
             # On a busy machine, a call that ends may time out, too.
             until(lambda: trace(call("total")) == {}, "a call that ends is traced")

@@ -1,1 +1,1 @@
-"""Packed rows of a SQL store: MessagePack with a checksum in front."""
+"""Packed rows of a SQL store: MessagePack after a checksum."""

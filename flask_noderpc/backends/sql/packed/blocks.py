@@ -1,9 +1,9 @@
-"""Packed rows: MessagePack behind a CRC-32 that is checked on each read; and headers, commits,
-evidence, results and transactions in this form.
+"""Packed rows: MessagePack after a CRC-32 that is checked on each read. Headers, commits,
+evidence, results and transactions are packed here.
 
-The checksum also covers the row's own key, so a row of another height is detected. A flipped
-bit on the disk raises an error instead of becoming part of a response. Values are lists in the
-order of the fields, without names.
+The checksum also covers the row's key, so that the row of another height is detected. A
+flipped bit on the disk raises an error instead of becoming part of a response. Objects are
+packed as lists of their fields, without names.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _SHOWN = 64
 
 
 class DamagedRow(ValueError):
-    """The content of a row is not what was written."""
+    """A packed row is damaged: its checksum or content is wrong, or it is missing."""
 
     def __init__(self, kind: str, height: int, cause: str) -> None:
         super().__init__(
@@ -52,7 +52,7 @@ class DamagedRow(ValueError):
 
 
 class DamagedValue(DamagedRow):
-    """The content of a row with a binary key is not what was written."""
+    """A row with a binary key is damaged: its checksum differs."""
 
     def __init__(self, table: str, key: bytes) -> None:
         shown = key[:_SHOWN].hex() + ("..." if len(key) > _SHOWN else "")
@@ -64,7 +64,7 @@ class DamagedValue(DamagedRow):
 
 
 def key_checksum(key: bytes, content: bytes) -> int:
-    """Return the checksum for the checksum column of a row with a binary key."""
+    """Return the value for the column ``checksum`` of a row with a binary key."""
     return zlib.crc32(content, zlib.crc32(key))
 
 
@@ -83,7 +83,8 @@ def seal(value: object, kind: str, height: int, *key: object) -> bytes:
 
 
 def optional_form(form: bytes) -> tuple[bytes, ...]:
-    """Return the optional last field of a row; rows without a form lack it."""
+    """Return the form, which says how JSON is written, as optional last field of a packed row;
+    nothing if it is empty."""
     return (form,) if form else ()
 
 
@@ -125,10 +126,10 @@ _SIGNATURE_BYTES = 64
 _ADDRESS_BYTES = 20
 # Range of 64-bit nanoseconds.
 _EARLIEST, _LATEST = -(1 << 63), (1 << 63) - 1
-# Markers that replace common hashes: of no data, and of the same validators as before.
+# Markers that replace common hashes: of empty data, and of the same validators as before.
 _EMPTY, _SAME = 0, 1
 _VOTED = frozenset((BlockIDFlag.COMMIT, BlockIDFlag.NIL))
-# Marker of a vote whose fields are stored in full, because they do not have the usual form.
+# Flag of a vote whose fields are stored in full, because they do not have the usual sizes.
 _WRITTEN_OUT = 0
 
 
@@ -136,7 +137,7 @@ _WRITTEN_OUT = 0
 
 
 def pack_meta(meta: BlockMeta) -> bytes:
-    """Return a packed header with its block's ID, size and number of transactions."""
+    """Pack a header with its block's ID, size and number of transactions."""
     header = meta.header
     hashes = (
         header.last_commit_hash,
@@ -160,7 +161,7 @@ def pack_meta(meta: BlockMeta) -> bytes:
             divmod(header.time, SECOND),
             _id_fields(header.last_block_id),
             header.proposer_address,
-            # Markers instead of hashes: common values take one byte.
+            # Replace common hashes by markers of one byte.
             [_EMPTY if each == EMPTY_HASH else each for each in hashes[:3]],
             _SAME if same_set else hashes[3],
             [_EMPTY if each == EMPTY_HASH else each for each in hashes[4:]],
@@ -172,11 +173,11 @@ def pack_meta(meta: BlockMeta) -> bytes:
 
 
 def unpack_meta(row: bytes, at_height: int, chain_id: str) -> BlockMeta:
-    """Return the meta that :func:`pack_meta` packed; raise :exc:`DamagedRow`."""
+    """Return the metadata that :func:`pack_meta` packed; raise :exc:`DamagedRow`."""
     fields = unseal(row, "header", at_height)
     own_id, size, tx_count, block, app, height, time, last_id, proposer, *others = fields
     if height != at_height:
-        raise DamagedRow("header", at_height, f"it is that of height {height}")
+        raise DamagedRow("header", at_height, f"it has height {height}")
     before, next_set, after, *form = others
     commit, data, own_set, *hashes = (
         EMPTY_HASH if each == _EMPTY else each for each in (*before, *after)
@@ -189,7 +190,7 @@ def unpack_meta(row: bytes, at_height: int, chain_id: str) -> BlockMeta:
 
 
 def _time_from(fields: Sequence[int]) -> int:
-    # Go's zero time does not fit 64 bits of nanoseconds.
+    # Seconds and nanoseconds are separate, as Go's zero time exceeds 64 bits of nanoseconds.
     seconds, nanos = fields
     return seconds * SECOND + nanos
 
@@ -207,10 +208,10 @@ def _id_from(fields: Sequence[Any]) -> BlockID:
 
 
 def pack_commit(commit: Commit, addresses: Sequence[bytes] = ()) -> bytes:
-    """Return a packed commit in columns, about 69 bytes per vote.
+    """Pack a commit by columns, in about 69 bytes per vote.
 
-    ``addresses`` has the addresses of the signing validators; the row stores only a checksum.
-    Without them, the row stores the address of each vote.
+    ``addresses`` are the addresses of the validator set; the row only has their checksum. If
+    the set is unknown, the row has the address of each vote.
     """
     signatures = commit.signatures
     known = len(addresses) == len(signatures)
@@ -262,8 +263,8 @@ def unpack_commit(
 ) -> Commit:
     """Return the commit that :func:`pack_commit` packed; raise :exc:`DamagedRow`.
 
-    ``known_addresses`` returns the same addresses again; it is only called if the row does not
-    contain them.
+    ``known_addresses`` is a function that returns the addresses of the validator set; it is
+    only called if the row does not contain addresses.
     """
     fields = unseal(row, "commit", height)
     round_, block_id, flags, base, delays, joined, own, written_out = fields
@@ -290,7 +291,7 @@ def _checksum(addresses: Sequence[bytes]) -> int:
 
 
 def _pack_delays(delays: list[int]) -> bytes | list[int]:
-    # Votes usually arrive within four seconds, so their delays fit 32 bits.
+    # The times of votes usually differ by less than four seconds, which fits 32 bits.
     if max(delays, default=0) >= 1 << 32:
         return delays
     return struct.pack(f"<{len(delays)}I", *delays)
@@ -327,7 +328,7 @@ def evidence_kind(piece: Evidence) -> str:
 
 
 def pack_evidence(piece: Evidence, height: int, key: int | bytes) -> bytes:
-    """Return packed evidence; ``key`` is the rest of the row's key beside the height."""
+    """Pack evidence; ``key`` is the part of the row's key besides the height."""
     return seal((evidence_kind(piece), jsoncodec.encode(piece)), "evidence", height, key)
 
 
@@ -339,14 +340,14 @@ def unpack_evidence(row: bytes, height: int, key: int | bytes) -> Evidence:
 
 POSITION_BITS = 20
 LAST_POSITION = (1 << POSITION_BITS) - 1
-"""Highest position of a transaction in its block; a place has the position in its low bits,
-below the height."""
+"""Highest position (index) of a transaction in its block. A place is an integer with the
+position in its low 20 bits and the height above."""
 
 _SLICE_BYTES = 64 << 10
 
 
 def pack_results(results: BlockResults) -> bytes:
-    """Return the packed results of a block, without the results of its transactions."""
+    """Pack the results of a block, without the results of its transactions."""
     update = results.consensus_param_updates
     return seal(
         (
@@ -368,12 +369,15 @@ def unpack_results(
 ) -> BlockResults:
     """Return the results that :func:`pack_results` packed; raise :exc:`DamagedRow`.
 
-    ``of_txs`` returns the results of the given number of transactions.
+    ``of_txs`` is a function that returns the results of the block's transactions, given their
+    number.
     """
     begin, end, updates, params, app_hash, count, *form = unseal(row, "results", height)
     tx_results = of_txs(count)
     if len(tx_results) != count:
-        raise DamagedRow("transactions", height, f"{len(tx_results)} of {count} are there")
+        raise DamagedRow(
+            "transactions", height, f"only {len(tx_results)} of {count} are stored"
+        )
     return BlockResults(
         height,
         tx_results,
@@ -396,7 +400,8 @@ def unpack_block_events(row: bytes, height: int) -> tuple[Event, ...]:
 
 
 def place(height: int, position: int = 0) -> int:
-    """Return the place of a transaction: its height and its position in the block."""
+    """Return the place of a transaction: its height and its position, combined into one
+    integer."""
     return height << POSITION_BITS | position
 
 
@@ -406,10 +411,11 @@ def slices(
     results: Sequence[ExecTxResult] | None,
     begin: int = 0,
 ) -> Iterator[tuple[int, bytes]]:
-    """Yield packed rows of consecutive transactions, each with the place of its first one.
+    """Yield packed rows of consecutive transactions, each with the place of its first
+    transaction.
 
-    A row has at most 64 KB, or one larger transaction. Without ``results`` it only contains
-    transactions. The first transaction has position ``begin``.
+    A row has at most 64 KB, or one larger transaction; if ``results`` is ``None``, it has no
+    results. ``begin`` is the position of the first transaction.
     """
     first, size = 0, 0
     packed = [b""] * len(txs) if results is None else [_pack_result(each) for each in results]
@@ -430,7 +436,7 @@ def _slice(
 
 
 class Slice:
-    """Consecutive transactions of a block. Results are decoded on access."""
+    """A row of consecutive transactions of a block; results are decoded on access."""
 
     def __init__(self, row: bytes, first: int) -> None:
         self.height, self.first = first >> POSITION_BITS, first & LAST_POSITION
@@ -441,7 +447,7 @@ class Slice:
         return self.height == height and 0 <= position - self.first < len(self.txs)
 
     def results(self) -> list[ExecTxResult]:
-        """Return all results; empty if they are not known."""
+        """Return the results of the transactions; an empty list if they are not stored."""
         return [_unpack_result(packed) for packed in self._results if packed]
 
     def tx_result(self, position: int) -> TxResult:

@@ -1,4 +1,4 @@
-"""Validator sets, consensus parameters and genesis documents as rows."""
+"""Packed rows of validator sets, consensus parameters and genesis documents."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .blocks import DamagedRow, seal, unseal
 
 
 def pack_members(members: Sequence[Validator], since: int, until: int | None = None) -> bytes:
-    """Return the packed addresses, keys and voting powers of a validator set, without its
+    """Pack the addresses, keys and voting powers of a validator set, without its
     priorities."""
     keys = [v.pub_key for v in members]
     return seal(
@@ -48,7 +48,7 @@ def unpack_members(row: bytes, since: int, until: int | None = None) -> tuple[Va
 
 
 def pack_priorities(members: ValidatorSet, height: int, until: int | None = None) -> bytes:
-    """Return the packed proposer and priorities of a validator set, with a checksum of its
+    """Pack the proposer and the priorities of a validator set, with a checksum of its
     members."""
     found = members.validators
     priorities = [v.proposer_priority for v in found]
@@ -64,10 +64,11 @@ def _members_checksum(members: Sequence[Validator]) -> int:
 def unpack_priorities(
     row: bytes, height: int, until: int | None, members: Sequence[Validator]
 ) -> ValidatorSet:
-    """Return the validator set of a height; raise :exc:`DamagedRow`."""
+    """Return the validator set of a height, from its members and packed priorities; raise
+    :exc:`DamagedRow`."""
     proposer, priorities, checksum = unseal(row, "proposer priorities", height, until)
     if len(priorities) != len(members) or checksum != _members_checksum(members):
-        raise DamagedRow("validator set", height, "it has others than its priorities")
+        raise DamagedRow("validator set", height, "its members do not fit its priorities")
     return ValidatorSet(
         tuple(
             Validator(v.address, v.pub_key, v.voting_power, priority)
@@ -78,11 +79,11 @@ def unpack_priorities(
 
 
 def pack_params(params: ConsensusParams, since: int, until: int | None = None) -> bytes:
-    """Return packed consensus parameters."""
+    """Pack consensus parameters."""
     return seal(jsoncodec.encode(params), "consensus parameters", since, until)
 
 
-# Cached, because each new transaction reads the parameters.
+# Cache the result, because the check of each new transaction needs it.
 @lru_cache(maxsize=8)
 def unpack_params(row: bytes, since: int, until: int | None = None) -> ConsensusParams:
     """Return the parameters that :func:`pack_params` packed; raise :exc:`DamagedRow`."""
@@ -91,7 +92,7 @@ def unpack_params(row: bytes, since: int, until: int | None = None) -> Consensus
 
 
 def pack_genesis(genesis: Genesis) -> bytes:
-    """Return a packed genesis document without its application state."""
+    """Pack a genesis document without its application state."""
     return seal(jsoncodec.encode(replace(genesis, app_state=b"")), "genesis document", 0)
 
 
@@ -101,7 +102,7 @@ def unpack_genesis(row: bytes) -> Genesis:
 
 
 def pack_app_state(document: bytes) -> bytes:
-    """Return the packed application state of a genesis document."""
+    """Pack the application state of a genesis document."""
     return seal(document, "state of the genesis", 0)
 
 
@@ -112,8 +113,8 @@ def unpack_app_state(row: bytes) -> bytes:
 
 
 def pack_beginning(fields: tuple[str, int, int | None, bytes | None]) -> bytes:
-    """Return a packed copy of the columns chain ID, initial height, trusted height, and app
-    hash before the first block."""
+    """Pack a copy of the columns chain ID, initial height, trusted height, and app hash before
+    the first block."""
     return seal(fields, "beginning of the chain", 0)
 
 

@@ -80,7 +80,9 @@ def test_rpc_modules_lists_the_development_namespaces(w3: Any) -> None:
 
 
 def test_another_application_has_no_such_accounts(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="NODERPC_DEV brings funded accounts"):
+    with pytest.raises(
+        ConfigurationError, match="expected an application with funded accounts"
+    ):
         dev_app(tmp_path, application="kvstore")
 
 

@@ -30,8 +30,8 @@ def made(answers: list[Any]) -> list[str]:
     for answer in answers:
         if not isinstance(answer, str):
             assert answer["code"] == -32000
-            assert answer["message"].startswith(f"{CAP} filters live already, ")
-            assert "NODERPC_EVM_FILTER_CAP raises this" in answer["message"]
+            assert answer["message"].startswith(f"{CAP} filters exist already, ")
+            assert "raise NODERPC_EVM_FILTER_CAP" in answer["message"]
     return [answer for answer in answers if isinstance(answer, str)]
 
 
@@ -70,7 +70,9 @@ def test_clients_with_one_filter_each_are_not_evicted(chain: EmbeddedChain) -> N
     own = [ask("newBlockFilter") for ask in clients]
 
     refused = client_at(chain, GUEST)("newBlockFilter")
-    assert refused["message"].startswith(f"{CAP} filters live already, 0 of this client")
+    assert refused["message"].startswith(
+        f"{CAP} filters exist already, which is the maximum, 0 of"
+    )
     assert [clients[0]("getFilterChanges", each) for each in own] == [[]] * CAP
 
 

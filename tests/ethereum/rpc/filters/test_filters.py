@@ -148,7 +148,7 @@ def test_filters_over_the_cap_are_refused(chain: EmbeddedChain, clock: Time) -> 
 
     refused = ask("newBlockFilter")
     assert refused["code"] == -32000
-    assert refused["message"].startswith("3 filters live already")
+    assert refused["message"].startswith("3 filters exist already")
     assert "NODERPC_EVM_FILTER_CAP" in refused["message"]
 
     # Filters that are not polled make room for new ones.
