@@ -414,7 +414,7 @@ def test_the_process_that_makes_the_blocks_is_driven_and_no_other(tmp_path: Path
                 patch_tx(Change(overrides={SOMEBODY: AccountOverride(balance=5)}))
             ),
         ):
-            with pytest.raises(LeaseLost, match="another process .*produces blocks"):
+            with pytest.raises(LeaseLost, match=r"another process .*produces blocks"):
                 drive()
         # A mempool on any host asks this before it accepts a transaction.
         assert not control.automines()

@@ -221,7 +221,7 @@ def test_only_one_of_two_produces(open_chain: Open) -> None:
     first, second = open_chain(), open_chain()
     first.produce()
 
-    with pytest.raises(LeaseLost, match="another process .*produces blocks"):
+    with pytest.raises(LeaseLost, match=r"another process .*produces blocks"):
         second.produce()
     first.close()
 
