@@ -110,7 +110,8 @@ def _files() -> Iterator[Path]:
             folders[:] = sorted(
                 name
                 for name in folders
-                if not name.startswith((".", "_build")) and name not in {"node_modules", "target"}
+                if not name.startswith((".", "_build"))
+                and name not in {"node_modules", "target"}
             )
             for name in sorted(names):
                 if name.endswith((".py", ".rst", ".md")):

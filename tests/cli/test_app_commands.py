@@ -68,7 +68,7 @@ def test_routes_marks_paths_served_by_the_app(app: Flask) -> None:
     assert found.output.startswith("noderpc: dialect document, POST is the app's own\n")
     assert found.output.count("(JSON-RPC only)") == 2
     for asked in ("GET /status", "GET /health", "POST /"):
-        assert f"{asked} is answered by the app's own 'own{asked.split()[1]}'" in found.output
+        assert f"{asked} is served by the app's own 'own{asked.split()[1]}'" in found.output
     assert found.output.count("mount the node under a url_prefix") == 2
 
 
@@ -80,8 +80,8 @@ def test_routes_does_not_warn_of_an_app_with_index_and_health(app: Flask) -> Non
     found = run(app, "routes")
 
     assert found.output.splitlines()[-2:] == [
-        "GET / is answered by the app's own 'home'",
-        "GET /health is answered by the app's own 'alive'",
+        "GET / is served by the app's own 'home'",
+        "GET /health is served by the app's own 'alive'",
     ]
 
 

@@ -172,12 +172,12 @@ def test_a_client_has_so_many_websockets(start: Callable[..., Server]) -> None:
     ):
         for path in ("/websocket", "/evm/ws"):
             assert refused(server, HOG, path) == (
-                "2 websockets of this client are open,"
-                " NODERPC_MAX_CONNECTIONS_PER_CLIENT raises this\n"
+                "2 websockets of this client are open, its maximum; raise"
+                " NODERPC_MAX_CONNECTIONS_PER_CLIENT\n"
             )
         with closing(server.websocket(GUEST)):
             # All websockets of all clients together.
             assert refused(server, GUEST, "/evm/ws") == (
-                "3 websockets are open, NODERPC_MAX_OPEN_CONNECTIONS raises this\n"
+                "3 websockets are open, the maximum; raise NODERPC_MAX_OPEN_CONNECTIONS\n"
             )
             assert server.get("/health", GUEST)["result"] == {}

@@ -131,9 +131,9 @@ def test_namespaces_are_those_of_the_flag(tmp_path: Path) -> None:
         (["--rpc.laddr", "tcp://127.0.0.1:70000"], "no port above 65535"),
         (["--database", "/"], "expected a file, got the folder /; name a file in it"),
         (["--database", "/tmp"], "expected a file, got the folder /tmp"),
-        (["--evm.rpc.api", "x"], "NODERPC_EVM_API: no namespace 'x'; known are eth"),
+        (["--evm.rpc.api", "x"], "NODERPC_EVM_API: expected any of eth, "),
         (["--rpc.laddr", "udp://127.0.0.1:7000"], "an address is tcp://host:port or unix"),
-        (["--json-rpc.enable", "--evm.rpc.api", "eth,foo"], "no namespace 'foo'"),
+        (["--json-rpc.enable", "--evm.rpc.api", "eth,foo"], "personal, got 'foo'"),
         (["--dialect", "comet-9"], "comet-9"),
         (["--rpc.tls_cert_file", "/nowhere.pem"], "TLS needs both"),
         (["--workers", "0"], "a whole number of at least 1"),
@@ -490,4 +490,4 @@ def test_a_hosts_app_is_served_at_the_addresses(tmp_path: Path) -> None:
         assert get(url, "/node/status").result
         for path in ("/node/health", "/node/num_unconfirmed_txs"):
             assert get(url, path).text == "the host"
-        assert node.log.read_text().count("is answered by the app's own 'own'") == 1
+        assert node.log.read_text().count("is served by the app's own 'own'") == 1

@@ -359,7 +359,7 @@ def b64_of(found: str) -> str:
         ("dev_failNextTx", {"code": 5, "check": 1}, "cannot unmarshal number"),
         ("dev_failNextTx", {"code": 5, "log": {"a": 1}}, "cannot unmarshal object"),
         ("dev_freezeMempool", {"on": "maybe"}, "cannot unmarshal string"),
-        ("dev_faucet", {"address": NOBODY}, "no coins are named"),
+        ("dev_faucet", {"address": NOBODY}, "got none"),
         ("dev_faucet", {"address": "x" * 5_000, "coins": "1token"}, "address 'xxx"),
         ("dev_faucet", {"address": NOBODY, "coins": "-1token"}, "invalid coin"),
         ("dev_faucet", {"address": NOBODY, "coins": "1token,1token"}, "duplicate denomination"),

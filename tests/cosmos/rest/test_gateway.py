@@ -367,7 +367,7 @@ def test_an_answer_that_cannot_be_read_is_not_the_callers_mistake(
 
     monkeypatch.setattr(Bank, "query", answers)
     text = refused(raising.get(path), 500, 13)
-    assert text.startswith("the application's answer can't be read: ")
+    assert text.startswith("invalid response from the application to /")
 
 
 WRONG = (
