@@ -154,7 +154,10 @@ def test_pages_that_are_not_there_are_reported_in_one_line(
     ("flag", "error"),
     [
         ("--acme-address", "Error: --acme-address = 'wrong': an address is"),
-        ("--acme-size", "Error: --acme-size is a setting of the app"),
+        (
+            "--acme-size",
+            "Error: --acme-size can't be given here, as it is a setting of the app",
+        ),
     ],
 )
 def test_addresses_of_a_feature_can_be_changed_where_an_app_is_started(

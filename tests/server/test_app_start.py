@@ -60,7 +60,7 @@ def test_a_bad_address_is_named_by_its_flag(command: list[str]) -> None:
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        (("--max-batch", "3"), "--max-batch is a setting of the app: app.config['NODERPC_MAX_"),
+        (("--max-batch", "3"), "it is a setting of the app; set app.config['NODERPC_MAX_"),
         (
             ("--json-rpc.enable",),
             "--json-rpc.enable / --json-rpc-enable is a setting of the",
