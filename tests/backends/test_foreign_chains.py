@@ -299,7 +299,7 @@ def test_another_block_version_is_taken_where_it_is_named(store: SQLiteBackend) 
         )
     )
 
-    with pytest.raises(InvalidBlock, match=r"version.block is 10, not 11"):
+    with pytest.raises(InvalidBlock, match=r"version.block: expected 11, got 10"):
         store.append_block(made)
     store.append_block(replace(made, unchecked=frozenset({"version.block"})))
 

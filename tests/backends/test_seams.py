@@ -163,7 +163,7 @@ def test_a_block_of_another_chain_id_is_refused(store: SQLiteBackend, chain: Cha
     for item in (above, below):
         header = replace(item.block.header, chain_id="other-1")
         block = replace(item.block, header=header)
-        with refused(store, header.height, "chain_id is other-1, not sample-chain"):
+        with refused(store, header.height, "chain_id: expected sample-chain, got other-1"):
             if isinstance(item, OlderBlock):
                 store.backfill(replace(item, block=block))
             else:

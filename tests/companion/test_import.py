@@ -375,7 +375,7 @@ def test_the_command_imports_and_tells_how_to_serve(
         (["http://a", "--trust", "12"], "64 hexadecimal digits"),
         (["http://a", "--trust-period", "week"], "as 14d"),
         (["http://a", "--unchecked", "height"], "it may be app_hash"),
-        (["http://a", "--upstream-dialect", "comet-9"], "known are"),
+        (["http://a", "--upstream-dialect", "comet-9"], "expected one of"),
         (["http://a", "--home", "."], "not both"),
     ],
 )

@@ -161,11 +161,13 @@ class Unknown:
 
 
 ROWS: dict[str, Any] = {
-    "'status' is declared twice": [Route("status", greet, Greeting, dict)],
-    "'greet' is not a Route": ["greet"],
+    "'status' is declared twice; remove one": [Route("status", greet, Greeting, dict)],
+    "expected a Route, got 'greet'": ["greet"],
     "params: expected a dataclass, got <class": [Route("own", greet, cast(Any, Plain), dict)],
     "params: expected a dataclass, got None": [Route("own", greet, cast(Any, None), dict)],
-    "Unknown.when: no parameter is read as": [Route("own", greet, cast(Any, Unknown), dict)],
+    "Unknown.when: expected the annotation str": [
+        Route("own", greet, cast(Any, Unknown), dict)
+    ],
     "no schema for Plain of own": [Route("own", greet, Greeting, Plain)],
     r"dataclass\(frozen=True\)": [Route("own", greet, Greeting, dict, chain_only=True)],
 }

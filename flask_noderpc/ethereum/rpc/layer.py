@@ -58,7 +58,7 @@ class EvmLayer(Layer):
             dialect,
             ctx,
             mounted.start,
-            hints={route.name: "NODERPC_DEV brings it" for route in DEV_ROUTES},
+            hints={route.name: "NODERPC_DEV enables it" for route in DEV_ROUTES},
             max_batch=ctx.settings.of(EthereumSettings).evm_max_batch,
             guard=guard,
         )

@@ -333,7 +333,7 @@ def test_it_is_off_unless_a_setting_brings_it(chain: EmbeddedChain, tmp_path: Pa
     with pytest.raises(ConfigurationError, match="NODERPC_APPLICATION = 'bank'"):
         NodeRPC(Flask("other"), settings=[REST])
     other = EmbeddedChain(tmp_path / "chain.db")
-    with pytest.raises(ConfigurationError, match="your own application with sdk_prefix"):
+    with pytest.raises(ConfigurationError, match="or implement sdk_prefix"):
         NodeRPC(Flask("other"), backend=other, settings=[REST])
 
 

@@ -609,7 +609,7 @@ def test_without_the_setting_nothing_drives_the_chain(tmp_path: Path) -> None:
     assert len(replies) == len(DRIVING)
     for reply in replies:
         assert reply["error"]["code"] == -32601
-        assert reply["error"]["message"].endswith("is not available (NODERPC_DEV brings it)")
+        assert reply["error"]["message"].endswith("is not available (NODERPC_DEV enables it)")
 
 
 def test_nothing_drives_a_chain_of_another(tmp_path: Path) -> None:
