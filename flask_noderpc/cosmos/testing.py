@@ -88,7 +88,7 @@ class BankNode:
 
 @contextmanager
 def run_bank_node(folder: Path | None = None, **settings: Any) -> Iterator[BankNode]:
-    """Run a node that makes a block for each transaction at once.
+    """Run a node that immediately makes a block for each transaction.
 
     ``settings`` are settings of the mount and the chain, such as ``block_interval`` and
     ``empty_blocks`` to make blocks at an interval.

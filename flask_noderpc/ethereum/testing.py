@@ -74,7 +74,7 @@ class EvmNode:
 
 @contextmanager
 def run_evm_node(folder: Path | None = None, **settings: Any) -> Iterator[EvmNode]:
-    """Run a node that mines each transaction at once.
+    """Run a node that mines each transaction immediately.
 
     ``settings`` are settings of the mount and the chain, such as ``block_interval`` and
     ``empty_blocks`` to mine blocks at an interval.

@@ -83,8 +83,8 @@ def optional(read: Callable[[], Any]) -> Any:
 
 
 def mean_block_time(metas: list[BlockMeta]) -> float | None:
-    """Return the mean seconds between blocks, which are given newest first; ``None`` for fewer
-    than two."""
+    """Return the mean seconds between the blocks of ``metas``, newest first; ``None`` for
+    fewer than two blocks."""
     if len(metas) < 2:
         return None
     return (metas[0].header.time - metas[-1].header.time) / SECOND / (len(metas) - 1)

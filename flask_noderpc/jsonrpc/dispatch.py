@@ -38,7 +38,7 @@ from .params import MemoizedLoader, P, ParamLoader, Params
 from .reply import CallReply, Instrumentation, Reply, Reproducible, to_rpc_error
 from .route import CachedResult, ResultCache, Route, RouteTable
 
-# Number of calls in a batch after which other requests get a turn.
+# Number of calls of a batch after which the snapshot is closed and other requests can run.
 _CALLS_BEFORE_YIELD = 20
 
 
@@ -131,8 +131,8 @@ class Dispatcher:
 
     def _endpoint_of(self, route: Route[Any]) -> Endpoint:
         loader = self.loader(route.params, self._dialect.ignored.get(route.name, ()))
-        # Parameters are keys of the result cache, so cache the parsed parameters as well for
-        # routes with cached results.
+        # Cache the parsed parameters of routes with cached results, as they are part of the
+        # key of a cached result.
         readers = (loader.from_query, loader.from_json)
         from_query, from_json = (
             map(self._memoized.reader, readers) if route.chain_only else readers
@@ -211,7 +211,7 @@ class Dispatcher:
     ) -> Reply:
         """Execute a JSON-RPC body; return the response, which is empty for notifications.
 
-        ``session_methods`` are given if the body is a websocket message.
+        ``session_methods`` is not ``None`` if the body is a websocket message.
         """
         try:
             calls = self.envelope.parse(body, self._max_batch)

@@ -140,7 +140,7 @@ class Instrumentation:
     ) -> None:
         self._context, self._names, self._code = context, names, code
         self._tracing: Any = None
-        # Do without traces if opentelemetry-api is not installed.
+        # Create no spans if opentelemetry-api is not installed.
         with suppress(ModuleNotFoundError):
             self._tracing = import_module(".tracing", __package__)
 

@@ -115,7 +115,7 @@ class RouteTable(tuple[Route[Any], ...]):
         return table
 
     def with_custom(self, more: Iterable[Route[Any]], name: str = "routes") -> RouteTable:
-        """Return the table with the app's routes added, except those that it already has.
+        """Return the table with the app's routes added, except routes that it already has.
 
         Raise :exc:`ConfigurationError` for an invalid route; ``name`` is the argument that has
         the routes.
@@ -190,8 +190,8 @@ class CachedResult(NamedTuple):
     etag: str = ""
     """ETag of the result; empty if it has none."""
     version: ChainVersion | None = None
-    """Version of the chain from which the result was computed; ``None`` if it depends on other
-    data too."""
+    """Version of the chain from which the result was computed; ``None`` if it also depends on
+    other data."""
     reply: bytes = b""
     """Complete body of the response to a GET, which avoids copying a large cached result."""
     params_bytes: int = 0

@@ -30,7 +30,7 @@ from ..settings import (
 from ..settings.kinds import OPTIONAL_PATH, PATH, URLS, Kind
 from .addresses import surfaces
 
-# A CometBFT node produces empty blocks too.
+# A CometBFT node also produces empty blocks.
 NODE_DEFAULTS: dict[str, Any] = {"empty_blocks": True}
 """Defaults of a node without an app that differ from an app's."""
 
@@ -167,7 +167,7 @@ def _server_settings() -> set[str]:
 def _option(row: Setting, **more: Any) -> Callable[[_Command], _Command]:
     more |= {} if row.kind.label else _ALONE
     if row.kind is URLS:
-        # Several URLs are given by repeating the flag.
+        # The user passes several URLs by repeating the flag.
         more |= {"multiple": True, "callback": more.get("callback", _joined)}
     if row.kind.is_secret:
         more |= {"callback": more.get("callback", not_on_command_line)}

@@ -1,9 +1,9 @@
 """Strict parser of HTTP request heads and bodies.
 
 Ambiguous requests are refused to prevent request smuggling: with two lengths, an unknown
-coding or a bare carriage return, a proxy may take bytes as a request that are a body here. The
-overhead of chunks and trailers is limited, and other greenlets run between two reads of a
-socket.
+coding or a bare carriage return, a proxy may take bytes as a request that this parser takes as
+a body. The overhead of chunks and trailers is limited, and other greenlets run between two
+reads of a socket.
 """
 
 from __future__ import annotations

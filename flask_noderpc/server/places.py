@@ -92,7 +92,7 @@ _FULL_FOR_CLIENT = _refusal(
 # candidates of one scan are used up first.
 _SCAN_S = 0.01
 # Maximum number of connections that are evicted between two scans for new ones of a client at
-# its limit; further new ones are refused, which costs a tenth.
+# its limit; further new ones are refused, which takes a tenth of the time.
 _MOST_OF_CLIENT = 2
 # Maximum number of requests of a limited client in one iteration of the event loop, so that
 # other clients are served in between. Otherwise an iteration would handle a request on each of

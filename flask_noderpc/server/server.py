@@ -117,8 +117,8 @@ class NodeServer(StreamServer):  # type: ignore[misc]  # gevent has no types
         self._clock = gevent.spawn(self._enforce_deadlines)
 
     def do_read(self) -> tuple[Any, Any] | None:
-        """Accept the next connection within the limits, and refuse those before it, which need
-        no greenlet."""
+        """Accept the next connection within the limits, and refuse the connections before it,
+        which need no greenlet."""
         if self._starting >= self.max_accept:
             # Leave further connections in the system's queue, where other processes can accept
             # them.

@@ -82,9 +82,9 @@ def serve_own_chain(
         from ..chain.comet_config import warn_of_ignored
 
         warn_of_ignored(folder, settings)
-        # Check the source here, so that an error is reported once and not by each process.
+        # Check the source before the processes start, so that an error is reported only once.
         source.check()
-        # Determine the dialect here, so that all processes serve the same one.
+        # Determine the dialect before the processes start, so that all serve the same one.
         dialect = settings.dialect if is_pinned else source.dialect()
         settings, given["dialect"] = replace(settings, dialect=dialect), dialect
         watched = source.watch("" if is_pinned else dialect, has_bars=logs.has_bars)
@@ -268,7 +268,7 @@ def _places_of(
         flags = " and ".join(flag_of(each) for each in surface.tls)
         raise InvalidSetting(f"TLS needs both a certificate and its key; set {flags}")
     if all(tls):
-        # Read the files here too, so that an error is reported once and not by each process.
+        # Read the files before the processes do, so that an error is reported only once.
         tls_context(*tls)
     addresses = settings.value(name)
     for address in parse(addresses, written.get(name, f"NODERPC_{name.upper()}")):

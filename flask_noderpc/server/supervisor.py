@@ -1,4 +1,5 @@
-"""Supervisor of a node's processes: starts them, restarts those that end, and stops all."""
+"""Supervisor of a node's processes: starts them, restarts each process that ends, and stops
+all."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ class Connections:
                 try:
                     connection.check_deadlines()
                 except Exception:
-                    # Continue, as this thread checks the other connections too.
+                    # Continue, as this thread checks all connections.
                     log.exception("error while checking a websocket's deadlines")
             pause.wait(self._tick_s)
 

@@ -80,7 +80,7 @@ class Layer:
     """Title of the layer's forms on the page ``/try``; empty if it has no forms."""
 
     def paths(self, views: Views, excluded: Iterable[str]) -> Iterable[Path]:
-        """Return the layer's paths, without those of ``excluded`` endpoints."""
+        """Return the layer's paths, without the paths of ``excluded`` endpoints."""
         return ()
 
     def websockets(self) -> Iterable[Websocket]:

@@ -105,7 +105,7 @@ class _Measures(Collector):
         self._last: dict[str, dict[tuple[tuple[str, str], ...], Measure]] = {}
 
     def show(self, measures: Iterable[Measure]) -> None:
-        """Store these measures, replacing those with the same name and labels."""
+        """Store these measures; a measure with the same name and labels is replaced."""
         for measure in measures:
             by_labels = self._last.setdefault(measure.name, {})
             by_labels[tuple(measure.labels.items())] = measure

@@ -282,7 +282,7 @@ def _link(route: Route[Any], examples: Mapping[str, dict[str, Any] | None]) -> L
     values = examples.get(route.name, None if needs_more else {})
     if values is None:
         return Link(route.name, route.doc, names, None, "nothing to show")
-    # Add the values of variables in the url_prefix, which links need as well.
+    # Add the values of variables in the url_prefix, which links also need.
     values = {**(request.view_args or {}), **values}
     return Link(
         route.name, route.doc, names, url_for(f"{request.blueprint}.{route.name}", **values)

@@ -1,8 +1,8 @@
 """Conflicts between URL rules of an app and of its mounts.
 
-In Werkzeug, the rule that was added first is used. Here the app's rule is always used: before
-the first request and before a server starts, the methods of the app's rules are removed from
-matching rules of mounts.
+In Werkzeug, the rule that was added first is used. This module ensures that the app's rule is
+always used: before the first request and before a server starts, the methods of the app's
+rules are removed from matching rules of mounts.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ log = logging.getLogger("flask_noderpc.rules")
 
 _SETTLED = "noderpc_collisions"
 _lock = Lock()
-# Methods that Werkzeug adds to rules: HEAD to those with GET, and OPTIONS to all.
+# Methods that Werkzeug adds to rules: HEAD to rules with GET, and OPTIONS to all rules.
 _AUTOMATIC = {"HEAD", "OPTIONS"}
 _VARIABLE = re.compile(r"\w+>")
 _HINT = (

@@ -292,7 +292,7 @@ def _first(tags: list[str] | None) -> str:
 
 
 def _url(endpoint: str, **values: str) -> str:
-    # Add the values of variables in the url_prefix, which links need as well.
+    # Add the values of variables in the url_prefix, which links also need.
     return url_for(f".{endpoint}", **{**(request.view_args or {}), **values})
 
 

@@ -156,7 +156,8 @@ def request_cost() -> int:
     A request whose body is not a batch, or can't be read, counts as one call.
     """
     given = request.max_content_length
-    # Read the body with every HTTP method, as CometBFT and geth execute bodies of GET too.
+    # Read the body with every HTTP method, as CometBFT and geth even execute the body of a
+    # GET.
     request.max_content_length = _MAX_BYTES if given is None else given
     try:
         return max(1, len(jsoncodec.decode(request.get_data(), list[jsoncodec.Raw])))

@@ -1,7 +1,7 @@
 """Parameter types and their parsers for URI values and JSON.
 
-The parsers are the document dialect's: they accept every unambiguous form. A stricter dialect
-replaces them type by type.
+The parsers are for the dialect ``document``, and accept every unambiguous way to write a
+value. A stricter dialect replaces the parser of each type.
 """
 
 from __future__ import annotations

@@ -427,7 +427,7 @@ def test_a_route_called_as_something_of_the_node_s_is_refused(
     with pytest.raises(ConfigurationError) as caught:
         mounted.init_app(make_app())
 
-    assert f"endpoint {name!r}" in str(caught.value)
+    assert f"your route {name!r} has the name" in str(caught.value)
     assert f"NODERPC_EXCLUDE_ROUTES = [{name!r}]" in str(caught.value)
 
 

@@ -192,7 +192,8 @@ def test_an_argument_of_the_wrong_kind_is_refused_by_its_name(
     with pytest.raises(ConfigurationError) as caught:
         NodeRPC(**{argument: value})
 
-    assert str(caught.value) == f"{argument} is {value!r}: {needed}"
+    assert str(caught.value).startswith((f"{argument} is {value!r}: ", f"{argument}: "))
+    assert needed in str(caught.value)
 
 
 def test_init_app_refuses_objects_that_are_no_flask_app() -> None:

@@ -92,7 +92,7 @@ def test_more_values_than_parameters_are_refused() -> None:
 
 
 def test_integers_out_of_range_are_refused() -> None:
-    with pytest.raises(InvalidParams, match="params can't be read"):
+    with pytest.raises(InvalidParams, match="params can't be parsed"):
         LOADER.from_json(b"[1e999]")
 
 

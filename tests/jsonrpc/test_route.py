@@ -132,7 +132,7 @@ def test_waiters_are_counted_and_released() -> None:
     with (
         waiters.acquire(),
         waiters.acquire(),
-        pytest.raises(Busy, match="2 calls are already waiting; NODERPC_X"),
+        pytest.raises(Busy, match="2 calls are already waiting; raise NODERPC_X"),
     ):
         waiters.acquire().__enter__()
     with waiters.acquire():

@@ -69,7 +69,9 @@ def test_where_apps_get_no_socket_the_servers_that_give_one_are_named(app: Flask
     with running(make_server("127.0.0.1", 0, app, handler_class=Silent)) as port:
         status, text = asked(port, "/websocket", HANDSHAKE)
     assert status == 501
-    assert re.search("^no websocket: WSGIServer.* no socket: `noderpc start`, gunicorn", text)
+    assert re.search(
+        "^no websocket: WSGIServer.* the socket: use `noderpc start`, gunicorn", text
+    )
 
 
 def test_a_single_threaded_server_refuses_websockets(app: Flask) -> None:

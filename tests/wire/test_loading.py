@@ -276,7 +276,10 @@ def test_no_json_at_all_is_a_typed_error(dialect: Dialect, value: Any) -> None:
         (b"{", "not JSON"),
         (b"\xff", "not JSON"),
         (b"[" * 100_000, "not JSON: nested too deeply"),
-        (b'{"last_height":"' + b"9" * 100_000 + b'","block_metas":[]}', "last_height: '9"),
+        (
+            b'{"last_height":"' + b"9" * 100_000 + b'","block_metas":[]}',
+            "last_height: expected an integer in a string, got '9",
+        ),
         (b'{"last_height":1e400,"block_metas":[]}', ""),
         (b'{"last_height":"1","block_metas":[{}]}', "block_metas.0.block_id: is missing"),
         (b'{"last_height":"1","block_metas":[null]}', "block_metas.0: is null"),

@@ -118,8 +118,8 @@ class Balances:
         return event("transfer", recipient=recipient, sender=sender, amount=coins.show(amount))
 
     def _subtract(self, address: bytes, amount: Coins) -> None:
-        # Read the account for its gas: the SDK reads it to find locked coins of vesting
-        # accounts, which don't exist here.
+        # Read the account only to consume the same gas as the SDK, which looks for locked
+        # coins of vesting accounts; this bank has no such accounts.
         self._accounts.get(address)
         for coin in amount:
             balance = self.get(address, coin.denom)

@@ -64,8 +64,8 @@ class Codec:
         return address
 
     def parse_message(self, text: str) -> bytes:
-        """Return the bytes of a bech32 address in a message; raise :exc:`TxError`, which for a
-        wrong prefix has another text there, as in the SDK."""
+        """Return the bytes of a bech32 address in a message; raise :exc:`TxError`, whose text
+        for a wrong prefix differs from :meth:`parse`, as in the SDK."""
         try:
             return self.parse(text)
         except WrongPrefix as error:

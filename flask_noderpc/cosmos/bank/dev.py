@@ -19,7 +19,8 @@ from .context import Codec
 from .genesis import DEFAULT_PREFIX, check_prefix, document, prefix_of, read_coins, state_of
 
 MNEMONIC = "test test test test test test test test test test test junk"
-"""The publicly known mnemonic, from which the EVM's development accounts are derived too."""
+"""The publicly known mnemonic of development chains, from which the EVM's development accounts
+are also derived."""
 
 COINS = "1000000000000stake,1000000000000token"
 """Default coins of each account."""
@@ -49,8 +50,8 @@ def app_state(prefix: str = DEFAULT_PREFIX, each: str = COINS) -> bytes:
 
 
 def accounts_of(genesis: Genesis) -> dict[str, Coins]:
-    """Return the coins in the genesis of those development accounts that it has, by
-    address."""
+    """Return the coins of the development accounts in a genesis state, by address; accounts
+    that it does not have are omitted."""
     state = state_of(genesis)
     balances = {
         each["address"].text(): read_coins(each["coins"]) for each in state["bank"]["balances"]

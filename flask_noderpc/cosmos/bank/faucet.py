@@ -21,7 +21,8 @@ from .dev import dev_keys
 from .errors import WRONG_SEQUENCE, TxError
 from .prices import parse_prices
 
-# Maximum number of sequences to try, as other processes may send from the account at once.
+# Maximum number of sequences to try, as other processes may send from the account at the same
+# time.
 _TRIES = 20
 _EXPECTED = re.compile(r"expected (\d+), got")
 _GAS, _GAS_OF_A_COIN = 150_000, 50_000

@@ -64,7 +64,7 @@ class Item:
         return default if self.value is None else self.value
 
     def whole_number(self, bits: int = 64) -> int:
-        """Return a whole number of at most ``bits`` bits, given as number or string; null is
+        """Return a whole number of at most ``bits`` bits from a JSON number or string; null is
         0."""
         text = "0" if self.value is None else str(self.value)
         is_number = text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS

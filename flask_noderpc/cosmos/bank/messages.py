@@ -1,4 +1,4 @@
-"""Message handlers: those of x/bank, and the registry to which a chain adds its own."""
+"""Message handlers of x/bank, and the registry to which a chain adds handlers of its own."""
 
 from __future__ import annotations
 

@@ -21,8 +21,8 @@ _TRIES = 5
 
 
 def environment(latest: Head) -> Environment:
-    """Return the environment of a check: the latest block, or the first before there is
-    one."""
+    """Return the environment of a check: the latest block, or the first block if the chain has
+    none yet."""
     return Environment(latest, latest.height or latest.initial_height, latest.time)
 
 
@@ -49,7 +49,8 @@ class PendingState:
         self._branch = Branch(self._state.get)
         self._cursor = 0
         self._stored: set[bytes] = set()
-        # Transactions that have run here, but were not yet stored in the mempool's table.
+        # Transactions that have run on this state, but are not yet stored in the mempool's
+        # table.
         self._incoming: list[bytes] = []
 
     def run(self, mode: Mode, tx: bytes) -> ExecTxResult:

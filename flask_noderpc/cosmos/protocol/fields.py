@@ -144,7 +144,7 @@ def _fee_coin(values: dict[str, Any]) -> Coin:
 
 def _coin(values: dict[str, Any]) -> Coin:
     coin = _fee_coin(values)
-    # A missing amount is zero here, as the SDK encodes the message again, with a zero.
+    # Read a missing amount as zero, as the SDK encodes the decoded message again, with a zero.
     return Coin(coin.denom, coin.amount or 0)
 
 

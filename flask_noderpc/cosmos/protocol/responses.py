@@ -22,7 +22,7 @@ from .proto import MESSAGES
 TX_TYPE = "/cosmos.tx.v1beta1.Tx"
 
 SDK_VERSION = "v0.53.8"
-"""Version of the SDK whose responses are produced here."""
+"""Version of the Cosmos SDK whose responses this module builds."""
 
 
 @dataclass(frozen=True, slots=True)

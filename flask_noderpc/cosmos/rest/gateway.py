@@ -183,8 +183,8 @@ def _object(body: bytes) -> Any:
     try:
         found = jsoncodec.decode(body)
     except jsoncodec.NotJSON as error:
-        # Go accepts some values that fail here: lone surrogates and numbers above a float's
-        # range.
+        # Go accepts some values that this parser rejects: lone surrogates and numbers above a
+        # float's range.
         raise requests.InvalidRequest(f"the body can't be parsed: {error}") from None
     return {} if found is None else found
 

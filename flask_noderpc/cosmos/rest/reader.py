@@ -75,14 +75,14 @@ def _enum(kind: str, value: Any) -> int:
             shown = f"{gojson.quoted(value)} for enum {package}.v1beta1.{kind}"
             raise InvalidRequest(f"unknown value {shown}")
         return numbers[value]
-    # Unknown numbers are accepted here; the method checks them.
+    # Accept unknown numbers, as the called method checks them.
     if isinstance(value, bool) or not isinstance(value, int) or value not in _INT32:
         raise _unfit(value, f"{package.rpartition('.')[2]}.{kind}")
     return value
 
 
 def _number(value: Any, kind: str) -> str:
-    # JSON has 64-bit integers as strings, but numbers are accepted too.
+    # Accept JSON numbers in addition to strings, the usual JSON of 64-bit integers.
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise _unfit(value, kind)
     return str(value)

@@ -100,7 +100,7 @@ def _encode_field(field: Field, given: Mapping[_Path, list[str]], path: _Path) -
         raise InvalidRequest(f"unexpected nested field {inner[0]} in {'.'.join(path)}")
     texts = given[()]
     if field.repeated:
-        # Encode empty strings too, as they are elements of a repeated field.
+        # Encode even empty strings, as they are elements of a repeated field.
         return b"".join(message(field.number, text.encode()) for text in texts)
     # grpc-gateway uses the first of several values of one field.
     return scalar(field, texts[0])

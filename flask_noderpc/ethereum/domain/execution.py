@@ -35,7 +35,7 @@ CODE_SIZE_LIMIT = 24_576
 DELEGATION = bytes.fromhex("ef0100")
 
 
-# Addresses of the precompiled contracts, up to those of EIP-2537.
+# Addresses of the precompiled contracts up to EIP-2537.
 PRECOMPILES = frozenset(number.to_bytes(20) for number in range(1, 0x12))
 
 

@@ -247,8 +247,8 @@ class EvmDialect(Dialect):
         return super()._dumps | plain
 
     def described(self, result: type, components: Components) -> Json:
-        """Return the JSON Schema of a result type; null is allowed too, for results that don't
-        exist."""
+        """Return the JSON Schema of a result type, which also allows null for objects that
+        don't exist."""
         if result in (object, jsoncodec.Raw):
             return {}
         found = _PLAIN.get(result) or super().described(result, components)

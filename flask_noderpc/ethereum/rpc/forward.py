@@ -1,8 +1,8 @@
 """Routes that need an EVM state and forward their calls to another node, which has one.
 
 Parameters are checked by the rules of the route and forwarded unchanged. Only tags for the
-newest block are replaced with the latest height here; otherwise ``eth_call`` could be executed
-at a later block than ``eth_blockNumber`` returned.
+newest block are replaced with this node's latest height; otherwise ``eth_call`` could be
+executed at a later block than ``eth_blockNumber`` returned.
 """
 
 from __future__ import annotations
@@ -93,7 +93,8 @@ def _handler(
 
 
 def _value(ctx: Context, value: Any) -> Any:
-    """Return the JSON of a parameter; a tag of the newest block becomes the height here."""
+    """Return the JSON of a parameter; a tag of the newest block becomes this node's latest
+    height."""
     if isinstance(value, Tag):
         return hex.quantity(reader(ctx).latest) if value in _NEWEST else value.value
     return value

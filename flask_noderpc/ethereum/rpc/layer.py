@@ -96,8 +96,8 @@ class EvmLayer(Layer):
         return examples_of(ask)
 
     def prepare(self, *, serves: bool) -> None:
-        """Start the EVM's executors in the background; without ``serves``, only those for
-        blocks."""
+        """Start the EVM's executors in the background; without ``serves``, only the executors
+        of blocks."""
         state = EVM_STATE.find(self._backend)
         if state is not None:
             state.start(calls=serves, blocks=self._settings.produce)

@@ -382,7 +382,7 @@ def namespaces_of(enabled: tuple[str, ...], custom: RouteTable) -> tuple[str, ..
     given = dict.fromkeys(row.name.partition("_")[0] for row in custom)
     for name in enabled:
         if name not in NAMESPACES and name not in given:
-            known = ", ".join((*NAMESPACES, *given))
+            known = ", ".join(dict.fromkeys((*NAMESPACES, *given)))
             raise InvalidSetting(f"NODERPC_EVM_API: expected any of {known}, got {name!r}")
     return tuple(dict.fromkeys((*enabled, *(n for n in given if n not in NAMESPACES))))
 

@@ -48,7 +48,8 @@ class Policy:
     def of(
         cls, settings: Settings, dialect: Dialect, admissions: Mapping[str, Admission]
     ) -> Policy:
-        """Return the rules for settings and a dialect; ``admissions`` are those of layers."""
+        """Return the rules for settings and a dialect; ``admissions`` are the layers' rules
+        for admitting requests, by endpoint."""
         has_index = "index" not in settings.exclude_routes
         return cls(
             OriginPolicy(

@@ -46,7 +46,7 @@ _EXTENSIONS = ("chrome-extension://", "moz-extension://")
 
 @dataclass(frozen=True, slots=True)
 class OriginPolicy:
-    """Origins whose pages may read and may change state; pages of the node's own site may
+    """Origins whose pages may read and may change state; pages of the node's own site may do
     both.
 
     With ``dev``, pages and browser extensions on this machine may also change state and have
@@ -158,7 +158,7 @@ def _relation(fields: Mapping[str, Any], host: str) -> str:
         sender = _origin_of(page)
     if _is_same_origin(sender or "", host):
         return "same-origin"
-    # The site is all that is known without Origin, for example of the request for an image.
+    # Without the header Origin, as in the request for an image, only the page's site is known.
     return "same-site" if relation == "same-site" else "cross-site"
 
 

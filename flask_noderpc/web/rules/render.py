@@ -60,7 +60,7 @@ def render_refusal(
 
 def _is_known(head: Head, etag: str) -> bool:
     """Return true if the client already has the result with this entity tag."""
-    # Weak tags match too (RFC 9110, 13.1.2), as a proxy that compresses makes tags weak.
+    # Also accept weak tags (RFC 9110, 13.1.2), as a proxy that compresses makes tags weak.
     field = head.fields["HTTP_IF_NONE_MATCH"].strip()
     tags = [quoted or bare for quoted, bare in _TAG.findall(field)]
     return head.method in ("GET", "HEAD") and (field == "*" or etag in tags)

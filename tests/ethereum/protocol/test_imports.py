@@ -76,7 +76,7 @@ except ModuleNotFoundError as error:
 def test_the_ethermint_double_names_the_missing_extra(missing: str) -> None:
     words = [sys.executable, "-c", _A_DOUBLE_WITHOUT.format(missing=missing)]
     done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE)
-    assert done.stdout.startswith(f"Ethereum needs {missing}"), done.stderr
+    assert done.stdout.startswith(f"Ethereum needs the library {missing}"), done.stderr
     assert "pip install 'flask-noderpc[evm]'" in done.stdout
 
 

@@ -312,4 +312,5 @@ GETH_PARAMS = ParamRules(
     describe_error=_describe_error,
     value_if_omitted=_value_if_omitted,
 )
-"""geth's rules: parameters are an array, and those missing at its end have their defaults."""
+"""geth's rules: parameters are an array, and parameters missing at its end have their
+defaults."""

@@ -181,8 +181,8 @@ class Receipt(WireSchema):
     blob_gas_used = Quantity(
         data_key="blobGasUsed", get=attrgetter("transaction.blob_gas"), omit_none=True
     )
-    # The price is the minimum, as in eth_blobBaseFee: it is computed from the excess blob gas,
-    # which headers here don't have.
+    # Return the minimum price, as eth_blobBaseFee does: a price is computed from the excess
+    # blob gas, which this package's headers don't have.
     blob_gas_price = Quantity(
         data_key="blobGasPrice",
         get=lambda r: None if r.transaction.blob_gas is None else MIN_BLOB_FEE,
@@ -258,7 +258,7 @@ Block: type[WireSchema] = type("Block", (_Block,), _members_of_header())
 
 
 def _none(view: HeadView) -> None:
-    """Return ``None``, the value of members that headers here don't have."""
+    """Return ``None``, the value of members that this package's headers don't have."""
 
 
 class _Head(WireSchema):

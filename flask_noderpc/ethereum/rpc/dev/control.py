@@ -29,14 +29,14 @@ from ..reader import reader
 # Maximum number of blocks that a call may mine and return: each takes milliseconds.
 MAX_BLOCKS = 10_000
 
-# Maximum number of pending transactions to search for those to remove.
+# Maximum number of pending transactions to search for the transactions to remove.
 _ALL_PENDING = 10_000
 
 # evm_setTime takes a greater number as milliseconds.
 _LAST_SECOND = 10_000_000_000
 _LONGEST_INTERVAL = 1 << 31
-# evm_setIntervalMining takes milliseconds in hardhat and seconds in anvil; here a number from
-# this one on is in milliseconds.
+# Lowest number that evm_setIntervalMining takes as milliseconds, as in hardhat; a lower number
+# means seconds, as in anvil.
 _MIN_MILLISECONDS = 100
 
 
@@ -254,7 +254,7 @@ def set_next_time(ctx: Context, params: SecondsParams) -> None:
 
 
 def set_automine(ctx: Context, params: SwitchParams) -> None:
-    """Mine a block for each transaction at once, or mine only on request."""
+    """Mine a block immediately for each transaction, or mine only on request."""
     control(ctx).set_automine(params.on)
 
 

@@ -107,7 +107,8 @@ def reorg(ctx: Context, params: ReorgParams) -> None:
 
 
 def _submitted(ctx: Context, txs: Sequence[_Tx]) -> list[EvmError]:
-    """Submit transactions for the next block; return the errors of those that are refused."""
+    """Submit transactions for the next block; return the errors of the refused
+    transactions."""
     refused = []
     for tx in txs:
         try:

@@ -1,4 +1,4 @@
-"""Handlers of methods that anvil and reth have and geth has not: whole accounts, code by hash,
+"""Handlers of methods that anvil and reth have and geth lacks: whole accounts, code by hash,
 and transactions by sender and nonce."""
 
 from __future__ import annotations

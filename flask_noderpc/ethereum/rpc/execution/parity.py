@@ -72,8 +72,8 @@ def _decoded(tx: Transaction, raw: jsoncodec.Raw) -> list[Trace]:
 
 
 def _encoded(traces: object) -> jsoncodec.Raw:
-    # Encode the JSON here: heights and indexes are JSON numbers in this namespace, and the
-    # dialect would write them in hex.
+    # Return encoded JSON: heights and indexes are JSON numbers in this namespace, and the
+    # dialect would encode them as hex.
     return jsoncodec.Raw(jsoncodec.encode(traces))
 
 
@@ -218,7 +218,8 @@ class TraceTypes(ParamField):
     json_type = "array"
 
     def from_json(self, value: Any) -> None:
-        """Return ``None``; raise :exc:`ValueError` for another kind than ``trace``."""
+        """Return ``None`` if the requested traces are only of the kind ``trace``; raise
+        :exc:`ValueError` for other kinds."""
         if not isinstance(value, list):
             raise mismatch(value, "[]string")
         for each in value:

@@ -131,8 +131,8 @@ def _with_fees(ctx: Context, args: CallArgs) -> CallArgs:
     """Return the arguments with omitted fees filled in: a suggested tip, and a maximum fee of
     the tip plus twice the base fee.
 
-    geth refuses fees of zero. If the base fee is zero, they are accepted here: gas prices as
-    by anvil, and EIP-1559 fees as well.
+    geth refuses fees of zero. This function accepts them if the base fee is zero: gas prices,
+    as anvil does, and EIP-1559 fees.
     """
     base_fee = fees.base_fee(ctx, NoParams())
     if args.gas_price is not None:

@@ -169,8 +169,8 @@ class SlotsByAddress(ParamField):
         if not isinstance(value, dict):
             raise mismatch(value, "map[common.Address][]common.Hash")
         lists = [keys for keys in value.values() if isinstance(keys, list)]
-        # Check the counts before parsing; accounts are limited too, as each takes time even
-        # without slots.
+        # Check the counts before parsing. Limit the accounts and not only the slots, as each
+        # account takes time even without slots.
         if max(len(value), sum(map(len, lists))) > _MAX_SLOTS:
             raise ValueError(f"too many slots (max {_MAX_SLOTS})")
         slots = {
@@ -288,7 +288,7 @@ def config(ctx: Context, params: NoParams) -> dict[str, Any]:
     genesis = block_of(ctx, 0).header.hash or b""
     current = {
         "activationTime": PlainNumber(0),
-        # Null because headers here don't count blob gas.
+        # Null because this package's headers don't count blob gas.
         "blobSchedule": None,
         "chainId": ctx.settings.of(EthereumSettings).evm_chain_id,
         # EIP-6122: only the genesis is hashed, as all forks are active from it on.

@@ -96,8 +96,8 @@ def heights(ctx: Context, chain: Reader, log_filter: LogFilter) -> range:
     first, last = chain.height(log_filter.first), chain.height(log_filter.last)
     lowest = ctx.backend.reads.lowest_readable()
     if log_filter.first is Tag.EARLIEST and first > chain.first:
-        # The store may have pruned blocks since; start at the lowest height that can be read
-        # now, here or from an upstream node.
+        # Start at the lowest height that the store or an upstream node can read now, as the
+        # store may have pruned blocks meanwhile.
         first = lowest
     if first > last:
         raise InvalidParams(_REVERSED)

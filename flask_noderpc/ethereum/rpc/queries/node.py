@@ -172,8 +172,8 @@ _Senders = dict[bytes, list[RPCTransaction]]
 
 
 def _split_by_nonce_gap(ctx: Context) -> tuple[_Senders, _Senders]:
-    """Return the transactions that can be executed next, and those behind a nonce gap: each by
-    sender, in the order of nonces."""
+    """Return the transactions that can be executed next, and the transactions behind a nonce
+    gap: both as lists by sender, in the order of nonces."""
     next_nonce = _nonces(ctx)
     by_sender: _Senders = defaultdict(list)
     for tx in reader(ctx).pending_transactions():

@@ -27,7 +27,7 @@ Changes = tuple[tuple[Any, ...], int]
 """Hashes, logs or transactions that are new, and the filter's cursor after them."""
 
 # Maximum number of blocks and of transactions per poll; transactions are read in slices, and
-# their bytes are limited as well.
+# their total size in bytes is also limited.
 _MAX_BLOCKS = 1_000
 _MAX_PENDING = 1_000
 _PENDING_SLICE = 100

@@ -67,7 +67,7 @@ class EvmHub(EventBuffers[Topic]):
 
     def join(self, topic: Topic, wake: Callable[[], None]) -> tuple[EventBuffer[Topic], int]:
         """Return the topic's buffer and the cursor from which to read events; for ``syncing``,
-        it is before the current state, which is sent at once."""
+        it is before the current state, which is sent immediately."""
         buffer, cursor = super().join(topic, wake)
         if isinstance(topic, Syncing):
             try:
