@@ -473,8 +473,8 @@ class Dispatcher:
             raise self.envelope.unknown_method(name, hint)
         if endpoint.route.writes and not permissions.may_write:
             raise OriginRefused(
-                "pages of another site may not change state here; add their origin to"
-                " NODERPC_WRITE_ORIGINS"
+                "pages of another site may not change state through this node; add their"
+                " origin to NODERPC_WRITE_ORIGINS"
             )
         if endpoint.route.signs and not permissions.may_sign:
             raise SigningRefused

@@ -211,7 +211,7 @@ def not_on_command_line(
     name = option.opts[0]
     if value and source is ParameterSource.COMMANDLINE and not value.startswith("@"):
         raise click.UsageError(
-            f"{name}: a secret on the command line is visible to other users; set"
+            f"{name}: a credential on the command line is visible to other users; set"
             f" {PREFIX}{name[2:].replace('-', '_').upper()}, or read it from a file with"
             f" {name} @FILE"
         )

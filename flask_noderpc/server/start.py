@@ -294,7 +294,7 @@ def _refuse_network(file: Path) -> None:
     if kind in _NETWORK:
         raise ConfigurationError(
             f"NODERPC_DATABASE: expected a file on a local disk, got {file} on a network file"
-            f" system ({kind}), where SQLite can't be shared"
+            f" system ({kind}); choose a local disk, or a postgresql:// URL"
         )
 
 

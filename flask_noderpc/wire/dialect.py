@@ -79,7 +79,7 @@ def _describe_error(position: int, name: str, error: ValueError, value: Any) -> 
 
 
 def _required(position: int, name: str, kind: ParamField) -> Any:
-    raise ValueError(f"{name}: is required")
+    raise ValueError(f"{name}: expected a value, got none")
 
 
 def _truncated_json(value: Any) -> str:

@@ -188,7 +188,7 @@ def test_prune_without_a_number_asks_for_one(app: Flask) -> None:
     app.register_blueprint(noderpc_bp)
     found = run(app, "prune")
     assert found.exit_code == 2
-    assert "--retain, or NODERPC_RETAIN_BLOCKS" in found.output
+    assert "--retain or NODERPC_RETAIN_BLOCKS" in found.output
 
 
 def test_backup_copies_the_app_s_chain(long_app: Flask, tmp_path: Path) -> None:
@@ -214,10 +214,10 @@ def test_verify_reports_a_missing_chain(app: Flask) -> None:
 @pytest.mark.parametrize(
     ("command", "text"),
     [
-        ("init", "expected an app with an embedded chain"),
-        ("verify", "expected an app with a store"),
-        ("prune", "expected an app with a store"),
-        ("backup copy.db", "expected an app with a store"),
+        ("init", "an embedded chain; this app's backend needs no genesis"),
+        ("verify", "a store; this app's backend has none"),
+        ("prune", "a store; this app's backend has none"),
+        ("backup copy.db", "a store; this app's backend has none"),
     ],
 )
 def test_commands_refuse_a_backend_of_the_host(app: Flask, command: str, text: str) -> None:
@@ -226,7 +226,10 @@ def test_commands_refuse_a_backend_of_the_host(app: Flask, command: str, text: s
 
     found = run(app, *command.split())
 
-    assert (found.exit_code, found.output) == (os.EX_CONFIG, f"Error: {text}\n")
+    assert (found.exit_code, found.output) == (
+        os.EX_CONFIG,
+        f"Error: expected an app with {text}\n",
+    )
 
 
 @pytest.mark.parametrize("command", ["routes", "config", "init", "verify", "prune"])

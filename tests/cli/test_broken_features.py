@@ -159,7 +159,7 @@ def test_pages_that_are_not_there_are_reported_in_one_line(
 @pytest.mark.parametrize(
     ("flag", "error"),
     [
-        ("--acme-address", "Error: --acme-address = 'wrong': an address is"),
+        ("--acme-address", "Error: --acme-address: expected tcp://"),
         (
             "--acme-size",
             "Error: --acme-size can't be given here, as it is a setting of the app",

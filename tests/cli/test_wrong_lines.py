@@ -57,8 +57,8 @@ CURE = re.compile(
     r"needed|needs|expected |known are|mounted are|did you mean|\(see |see docs"
     r"|is http://host|names each|at most"
     r"|pip install|another"
-    r"|[:;] (name|set|leave|put|restore|upgrade|raise|start) |, restore a backup|; --"
-    r"|name (a|each) |has 1 to 50|choose a |may be|--help|is missing: ",
+    r"|[:;] (name|set|leave|put|restore|upgrade|raise|start|omit) |, restore a backup|; --"
+    r"|name (a|each) |has 1 to 50|choose a |names a folder|may be|--help|is missing: ",
     re.IGNORECASE,
 )
 

@@ -418,7 +418,7 @@ def test_an_explorer_without_its_mount_names_those_that_there_are() -> None:
 
 
 def test_a_url_prefix_with_a_variable_is_refused_at_once() -> None:
-    with pytest.raises(ConfigurationError, match="'/<team>/pages' has a variable"):
+    with pytest.raises(ConfigurationError, match="without variables, got '/<team>/pages'"):
         Flask("teams").register_blueprint(explorer_bp, url_prefix="/<team>/pages")
 
 

@@ -94,7 +94,7 @@ def test_a_custom_route_reports_bad_parameters_like_the_node(greeting: Flask) ->
     missing, wrong = client.get("/greet"), client.get('/greet?name="a"&times=x')
 
     assert [each.status_code for each in (missing, wrong)] == [400, 400]
-    assert missing.get_json()["error"]["data"] == "name: is required"
+    assert missing.get_json()["error"]["data"] == "name: expected a value, got none"
     assert "times: expected a 64-bit integer" in wrong.get_json()["error"]["data"]
 
 

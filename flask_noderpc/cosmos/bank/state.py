@@ -198,8 +198,8 @@ def undo_changes(state: AppState, latest: Head, height: int) -> Changes:
         keys = _written_keys(state, undone)
         if keys is None:
             raise NotSupported(
-                f"the state before block {undone} is no longer stored; NODERPC_BANK_HEIGHTS"
-                " sets how many heights are"
+                f"the state before block {undone} is no longer stored; raise"
+                " NODERPC_BANK_HEIGHTS to store more heights"
             )
         for key in keys:
             restored[key] = _before(state, key, undone)

@@ -303,7 +303,7 @@ def _describe_error(position: int, name: str, error: ValueError, value: Any) -> 
 def _value_if_omitted(position: int, name: str, kind: ParamField) -> Any:
     # CometBFT: an omitted parameter is Go's zero value.
     if type(kind) not in READERS:
-        raise ValueError(f"{name}: is required")
+        raise ValueError(f"{name}: expected a value, got none")
     return READERS[type(kind)].zero
 
 

@@ -67,7 +67,7 @@ def logs_by_height(
             raise PrunedHistory
         if block is None:
             # Raise an error, as a client that gets no logs would not ask for this block again.
-            raise ResultNotFound(f"the block at height {height} can't be read yet")
+            raise ResultNotFound(f"the block at height {height} can't be read yet; try again")
         budget.spend(1 + len(block.receipts))
         yield height, _matching(block, log_filter)
 
