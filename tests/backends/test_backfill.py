@@ -312,7 +312,7 @@ def test_a_block_that_does_not_fit_the_one_above_is_refused(
     for rule, item in bad(older(whole, chain, height)):
         with pytest.raises(InvalidBlock, match=rf"block {height}: {rule}"):
             store.backfill(item)
-    with pytest.raises(InvalidBlock, match=rf"block {height - 1}: height is"):
+    with pytest.raises(InvalidBlock, match=rf"block {height - 1}: height: expected"):
         store.backfill(older(whole, chain, height - 1))
 
     assert store.reads.base_height() == height + 1
@@ -325,7 +325,7 @@ def test_those_before_a_bad_block_are_stored(
 ) -> None:
     good = [older(whole, chain, height) for height in (TRUSTED, TRUSTED - 1)]
 
-    with pytest.raises(InvalidBlock, match=f"block {TRUSTED - 3}: height is"):
+    with pytest.raises(InvalidBlock, match=f"block {TRUSTED - 3}: height: expected"):
         store.backfill(*good, older(whole, chain, TRUSTED - 3))
 
     assert store.reads.base_height() == TRUSTED - 1
@@ -678,7 +678,7 @@ def test_another_content_of_a_stored_block_is_refused(
 
     for field, other in changed.items():
         with pytest.raises(
-            InvalidBlock, match=rf"block {height}: {field} .*what is stored stays"
+            InvalidBlock, match=rf"block {height}: {field}: .*what is stored stays"
         ):
             store.backfill(other)
 

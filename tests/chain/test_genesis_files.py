@@ -338,7 +338,7 @@ def test_all_that_is_wrong_is_said_at_once() -> None:
 
 
 def test_a_chain_id_is_counted_in_bytes() -> None:
-    with pytest.raises(ConfigurationError, match="not 100"):
+    with pytest.raises(ConfigurationError, match="got 100"):
         read_genesis(json.dumps({"chain_id": "é" * 50}).encode(), NOW)
 
 

@@ -410,5 +410,5 @@ def test_a_first_block_without_a_hash_of_results_is_verified(
 
     assert store.reads.block(1)[1].header.last_results_hash == b""
     assert store.verify() == 9
-    with pytest.raises(InvalidBlock, match="block 2: last_results_hash is empty"):
+    with pytest.raises(InvalidBlock, match="block 2: last_results_hash: expected "):
         node_of(first_without_results_hash(2), 10)
