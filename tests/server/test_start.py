@@ -133,7 +133,7 @@ def test_namespaces_are_those_of_the_flag(tmp_path: Path) -> None:
         (["--database", "/tmp"], "expected a file, got the folder /tmp"),
         (["--evm.rpc.api", "x"], "NODERPC_EVM_API: expected any of eth, "),
         (["--rpc.laddr", "udp://127.0.0.1:7000"], "expected tcp://host:port or unix"),
-        (["--json-rpc.enable", "--evm.rpc.api", "eth,foo"], "personal, got 'foo'"),
+        (["--json-rpc.enable", "--evm.rpc.api", "eth,foo"], "got 'foo'"),
         (["--dialect", "comet-9"], "comet-9"),
         (["--rpc.tls_cert_file", "/nowhere.pem"], "TLS needs both"),
         (["--workers", "0"], "a whole number of at least 1"),
