@@ -111,7 +111,7 @@ def test_the_last_line_says_that_a_process_was_killed(tmp_path: Path) -> None:
         last = node.log.read_text().splitlines()[-1]
     assert others
     assert f"the node has stopped after SIGTERM: process {victim} was killed" in last
-    assert "stored is lost" in last
+    assert "unstored data is lost" in last
     assert "all blocks are stored" not in last
 
 

@@ -73,6 +73,6 @@ def test_its_address_is_named_by_its_flag(tmp_path: Path) -> None:
         tmp_path, "--application", "bank", "--api.address", f"127.0.0.1:{port}"
     ) as node:
         node.until_up()
-        assert "--api.address sets another" in refusal(
+        assert "set another address with --api.address" in refusal(
             *flags, "--api.address", f"127.0.0.1:{port}"
         )

@@ -101,5 +101,5 @@ def test_an_exporter_that_is_not_installed_is_refused_in_one_line(
     assert done.returncode == 78
     assert done.stderr == (
         "Error: OTEL_TRACES_EXPORTER: the exporter 'pigeon' is not installed;"
-        " pip install 'flask-noderpc[opentelemetry]', which has otlp and console\n"
+        " for otlp and console, pip install 'flask-noderpc[opentelemetry]'\n"
     )
