@@ -197,7 +197,7 @@ def test_the_commands_know_the_application_of_a_feature(tmp_path: Path) -> None:
         ("dialect", "comet-1.0"),
         ("moniker", "dev"),
     }
-    with pytest.raises(InvalidSetting, match=r"known are kvstore, merkle, .*mine$"):
+    with pytest.raises(InvalidSetting, match=r"expected one of kvstore, merkle, .*mine$"):
         read_settings({}, {"application": "yours"})
     document = tmp_path / "genesis.json"
     document.write_text(json.dumps({"chain_id": "c", "app_state": {"rich": "me"}}))
@@ -261,7 +261,7 @@ def test_a_feature_brings_routes_and_answers_to_queries(tmp_path: Path) -> None:
 
     assert result("/greet?name=you") == result("/dev_greet?name=you") == "hello you"
     assert result("/other/greet?name=you") == "hello you"
-    assert "NODERPC_DEV brings it" in error("dev_greet")
+    assert "NODERPC_DEV enables it" in error("dev_greet")
     assert "/greet" in client.get("/openapi.json").get_json()["paths"]
     shown = app.test_cli_runner().invoke(cli, ["routes"]).output
     assert "/dev_greet" in shown

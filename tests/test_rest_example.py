@@ -147,7 +147,7 @@ BAD_ANSWERS: list[tuple[bytes, int, str]] = [
         500,
         "genesis: the node refused: {'error': {'data': '",
     ),
-    (b'{"result":5}', 200, "5 is not an object"),
+    (b'{"result":5}', 200, "expected an object, got 5"),
     (b'{"result":{"genesis":{"genesis_time":7}}}', 200, "genesis.genesis_time: "),
     (b'{"result":"' + b"x" * 10_000 + b'"}', 200, "the node's answer is too long"),
 ]

@@ -1,7 +1,7 @@
-"""``flask noderpc …`` for the current app, and ``noderpc …`` for a store or a home.
+"""Commands: ``flask noderpc …`` for the current app, and ``noderpc …`` for a store or a home.
 
-Each command imports only what it needs: ``noderpc start`` supervises the serving processes and
-starts faster and uses less memory without the rest.
+Each command imports only what it needs, so that ``noderpc start``, which only supervises
+processes, starts fast and uses little memory.
 """
 
 import sys
@@ -21,8 +21,8 @@ def _load_commands_of_features() -> None:
                 import_module(name)
             except ImportError as error:
                 raise ConfigurationError(
-                    f"the commands {name} of the feature {feature.name!r} can't be loaded:"
-                    f" {error}; fix or remove it"
+                    f"the commands {name} of the feature {feature.name!r} can't be imported:"
+                    f" {error}; fix or uninstall the feature"
                 ) from error
 
 
@@ -31,8 +31,8 @@ def _check_flags() -> None:
     for flag, count in flags.items():
         if count > 1:
             raise ConfigurationError(
-                f"the flag {flag} of noderpc start is declared {count} times: give the setting"
-                " or the page set of a feature another name"
+                f"the flag {flag} of noderpc start is declared {count} times; rename the"
+                " setting or the page set of a feature"
             )
 
 
@@ -45,7 +45,7 @@ try:
     _check_flags()
     _load_commands_of_features()
 except ConfigurationError as error:
-    # Every command has parts of features, so none can report a broken feature.
+    # Report the error here, as a broken feature prevents all commands.
     Failed(str(error)).show()
     sys.exit(exit_status(error))
 

@@ -1,4 +1,4 @@
-"""``flask noderpc …``: commands of the current app."""
+"""Commands ``flask noderpc …``, for the current app."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 cli = OneLineAppGroup(
     "noderpc",
-    help="The node RPC of this app.",
+    help="Inspect, serve and maintain this app's node.",
     examples=[
         ("flask --app yourapp noderpc routes", "What the app serves."),
         ("flask --app yourapp noderpc start", "Serve the app at its node's addresses."),
@@ -36,12 +36,12 @@ cli = OneLineAppGroup(
 
 
 def app_mounts() -> dict[str, Mount]:
-    """Return the mounts of the current app by their names; raise :exc:`Failed` without one."""
+    """Return the mounts of the current app by name; raise :exc:`Failed` if it has no mount."""
     from ..extension import mounts
 
     found = mounts(_app())
     if not found:
-        raise Failed("this app has no node RPC: register noderpc_bp on it", REFUSED)
+        raise Failed("this app has no node RPC; register noderpc_bp on it", REFUSED)
     return found
 
 
@@ -61,10 +61,10 @@ def show_routes() -> None:
 
     app = _app()
     collisions = leave_to_host(app, lambda _: None)
-    # Rules that the app itself has are without methods.
+    # Skip rules without methods, whose paths the app itself serves.
     paths = {rule.endpoint: rule.rule for rule in app.url_map.iter_rules() if rule.methods}
     for name, mount in app_mounts().items():
-        posts = paths.get(f"{name}.rpc", "is the app's own")
+        posts = paths.get(f"{name}.rpc", "is served by the app")
         click.echo(f"{name}: dialect {mount.settings.dialect}, POST {posts}")
         for route in mount.routes:
             names = ", ".join(spec.wire for spec in specs(route.params))
@@ -102,7 +102,9 @@ def _embedded() -> EmbeddedChain:
     for mount in app_mounts().values():
         if isinstance(mount.backend, EmbeddedChain):
             return mount.backend
-    raise Failed("this app serves another backend, not an embedded chain", REFUSED)
+    raise Failed(
+        "expected an app with an embedded chain; this app's backend needs no genesis", REFUSED
+    )
 
 
 @cli.command(
@@ -125,7 +127,7 @@ def init_home() -> None:
 
 
 def _backends() -> Iterator[tuple[ChainBackend, ChainStore]]:
-    """Yield each backend of the app once, with its store; mounts may share one."""
+    """Yield each backend of the app with its store; a backend that mounts share, only once."""
     from ..backends.sql.store import STORE
 
     for backend in {
@@ -133,7 +135,7 @@ def _backends() -> Iterator[tuple[ChainBackend, ChainStore]]:
     }.values():
         store = STORE.find(backend)
         if store is None:
-            raise Failed("the backend of this app has no store", REFUSED)
+            raise Failed("expected an app with a store; this app's backend has none", REFUSED)
         yield backend, store
 
 
@@ -175,7 +177,7 @@ def prune_store(retain: int | None) -> None:
         retained = configured if retain is None else retain
         if retained is None:
             raise click.UsageError(
-                "set the number of blocks to retain: --retain, or NODERPC_RETAIN_BLOCKS"
+                "expected the number of blocks to retain; set --retain or NODERPC_RETAIN_BLOCKS"
             )
         prune(store, retained)
 
@@ -198,7 +200,9 @@ def backup_store(target: Path, first: int) -> None:
     """
     stores = tuple(store for _, store in _backends())
     if len(stores) > 1:
-        raise Failed("this app has several stores: noderpc backup FILE TARGET", REFUSED)
+        raise Failed(
+            "this app has several stores; copy each with noderpc backup FILE TARGET", REFUSED
+        )
     backup(stores[0], target, first)
 
 
@@ -224,8 +228,8 @@ def backup_store(target: Path, first: int) -> None:
 def start_app(mount: str, logs: LogOptions, **given: str | None) -> None:
     """Serve this app at the addresses of its node.
 
-    It runs until Ctrl-C or SIGTERM. All other settings are the app's; flask noderpc config
-    lists them.
+    It runs until Ctrl-C or SIGTERM. Settings without an option here are taken from the app;
+    flask noderpc config lists them.
     """
     from ..server.start import serve_app
     from ..server.worker_spec import WorkerSpec
@@ -234,11 +238,11 @@ def start_app(mount: str, logs: LogOptions, **given: str | None) -> None:
     found = app_mounts().get(mount)
     if found is None:
         known = ", ".join(app_mounts())
-        raise Failed(f"no node RPC is mounted as {mount!r}; mounted are: {known}", USAGE)
+        raise Failed(f"--mount: expected one of {known}, got {mount!r}", USAGE)
     info = click.get_current_context().find_object(ScriptInfo)
     import_path = (info.app_import_path if info else None) or os.environ.get("FLASK_APP") or ""
     if not import_path:
-        raise Failed("say where the app is: flask --app NAME noderpc start", USAGE)
+        raise Failed("expected the app's name; use flask --app NAME noderpc start", USAGE)
     leave_to_host(_app(), log.warning)
     rule = next(_app().url_map.iter_rules(f"{mount}.rpc")).rule
     base = rule.rstrip("/")
@@ -248,12 +252,12 @@ def start_app(mount: str, logs: LogOptions, **given: str | None) -> None:
 
 
 def _pages(mount: str) -> Pages:
-    """Return the pages of a mount, and of page sets that show it."""
+    """Return the paths of a mount's pages, and of page sets that show it."""
     from ..web.pages import EXPLORERS
 
     found = {}
     for rule in _app().url_map.iter_rules():
-        # Rules that the app itself has are without methods.
+        # Skip rules without GET, whose paths the app itself serves.
         if "GET" in (rule.methods or ()) and not rule.arguments:
             found[rule.endpoint] = rule.rule
     explorers = _app().extensions.get(EXPLORERS, {})

@@ -1,5 +1,5 @@
-"""Commands with examples and groups in their help, and one-line errors; and logging options of
-commands that run until a signal."""
+"""Click commands with examples and groups in their help, one-line errors, and the log options
+of commands that run until a signal."""
 
 from __future__ import annotations
 
@@ -31,8 +31,7 @@ from ..server.output import (
 from ..settings import by_group
 
 _WIDTH = 100
-# An OSError with one of these numbers and without a file name is from standard output or
-# error, which is full.
+# Numbers of an OSError without a file name that means that standard output can't be written.
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 Example = tuple[str, str]
@@ -40,20 +39,20 @@ Example = tuple[str, str]
 
 
 def printable(text: str) -> str:
-    """Return text as one line: names of files and values may contain line feeds, and escape
-    sequences of terminals."""
+    """Return text as one line, with characters that are not printable escaped, such as line
+    feeds and terminal sequences in file names."""
     return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
 
 
 class Failed(click.ClickException):
-    """An error in one line, with its exit status."""
+    """Error that is shown in one line, with an exit status."""
 
     def __init__(self, message: str, status: int = FAILED) -> None:
         super().__init__(message)
         self.exit_code = status  # type: ignore[misc]  # one for all errors, in click
 
     def show(self, file: Any = None) -> None:
-        """Print the line."""
+        """Print the error."""
         label = click.style("Error:", fg="red", bold=True)
         click.echo(
             f"{label} {printable(self.message)}", file=file, err=True, color=wants_color()
@@ -62,7 +61,7 @@ class Failed(click.ClickException):
 
 @contextmanager
 def one_line_errors() -> Iterator[None]:
-    """Show errors of click and of this package in one line each."""
+    """Turn errors of click, of this package and of files into :exc:`Failed`."""
     try:
         yield
     except click.exceptions.NoArgsIsHelpError:
@@ -76,18 +75,18 @@ def one_line_errors() -> Iterator[None]:
     except OSError as error:
         if error.filename is None and error.errno in _FULL:
             _forget_output()
-            raise Failed(f"the output can't be written: {error.strerror}") from None
+            raise Failed(f"standard output can't be written: {error.strerror}") from None
         if error.filename is None:
             raise
-        text = f"{os.fsdecode(error.filename)}: {error.strerror}; name a file that can be used"
+        text = f"{os.fsdecode(error.filename)}: {error.strerror}; name another file"
         raise Failed(text, REFUSED) from None
     except KeyboardInterrupt:
         raise Failed("interrupted", INTERRUPTED) from None
 
 
 def _forget_output() -> None:
-    """Drop the rest of standard output that could not be written: Python would try again at
-    exit, and return the status 120 (docs.python.org, sys.exit)."""
+    """Redirect standard output to /dev/null: Python would flush it again at exit, fail, and
+    exit with status 120 (docs.python.org, sys.exit)."""
     with suppress(OSError), open(os.devnull, "w") as nowhere:
         os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
@@ -100,7 +99,7 @@ class Command(click.Command):
         self.examples = examples
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the arguments; errors name the command."""
+        """Parse the arguments; usage errors get the command's context."""
         try:
             return super().parse_args(ctx, args)
         except click.UsageError as error:
@@ -108,7 +107,7 @@ class Command(click.Command):
             raise
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write what the command does, and the examples."""
+        """Write the description and the examples."""
         super().format_help_text(ctx, formatter)
         if self.examples:
             with formatter.section("Examples"):
@@ -120,7 +119,7 @@ class GroupedCommand(Command):
     """A command whose help shows the options of settings by group."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the settings for newcomers, the command's own options, and the groups."""
+        """Write the usual settings, the command's own options, and the groups of settings."""
         shown = {
             str(option.name): record
             for option in self.get_params(ctx)
@@ -139,8 +138,8 @@ class GroupedCommand(Command):
 
 
 class OneLineGroup(Command, click.Group):
-    """A group whose commands end with a one-line error, and with an exit status for each kind
-    of error."""
+    """A group whose commands report errors in one line, with an exit status by kind of
+    error."""
 
     command_class = Command
 
@@ -151,7 +150,7 @@ class OneLineGroup(Command, click.Group):
         parent: click.Context | None = None,
         **extra: Any,
     ) -> click.Context:
-        """Read the group's own options."""
+        """Parse the group's own options."""
         extra.setdefault("color", wants_color())
         extra.setdefault("max_content_width", _WIDTH)
         with one_line_errors():
@@ -165,7 +164,8 @@ class OneLineGroup(Command, click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the named command, or raise an error that suggests the closest name."""
+        """Return the named command; raise an error with the closest name for an unknown
+        one."""
         name = args[0]
         if self.get_command(ctx, name) is None and not ctx.resilient_parsing:
             like = get_close_matches(name, self.list_commands(ctx), 1)
@@ -175,13 +175,13 @@ class OneLineGroup(Command, click.Group):
 
 
 class OneLineAppGroup(OneLineGroup, AppGroup):
-    """A group with one-line errors for commands of an app."""
+    """A group of commands that need an app, with one-line errors."""
 
 
 log = logging.getLogger("flask_noderpc.start")
 
 _format = click.option(
-    # CometBFT: --log_format.
+    # CometBFT names this flag --log_format.
     "--log-format",
     "--log_format",
     type=click.Choice(FORMATS),
@@ -189,7 +189,7 @@ _format = click.option(
     show_default=True,
     envvar="NODERPC_LOG_FORMAT",
     show_envvar=True,
-    help="Lines as text, or as one JSON object each.",
+    help="Log lines as text or as JSON objects.",
 )
 _quiet = click.option(
     "--quiet",
@@ -197,14 +197,14 @@ _quiet = click.option(
     is_flag=True,
     envvar="NODERPC_QUIET",
     show_envvar=True,
-    help="Write errors alone: no addresses at the start, and no line for each block.",
+    help="Write only errors: no addresses at the start, and no line for each block.",
 )
 VARIABLES = ("NODERPC_LOG_FORMAT", "NODERPC_QUIET")
-"""Environment variables that are not settings."""
+"""Environment variables of these options, which are not settings."""
 
 
 def log_flags(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options; the command gets ``logs``, and logs accordingly."""
+    """Return the command with options for its log, which it gets as ``logs``."""
 
     @_format
     @_quiet

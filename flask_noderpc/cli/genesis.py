@@ -1,4 +1,4 @@
-"""``noderpc genesis check``: what a node would read from a genesis document."""
+"""Command ``noderpc genesis check``, which shows how a node reads a genesis document."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from ..domain.genesis import Genesis, GenesisValidator
     from ..protocol.comet.genesis import ParsedGenesis
 
-# Reading needs several times this size as memory.
+# Maximum bytes of a document; parsing it needs several times as much memory.
 _MAX_BYTES = 1 << 30
 _SHOWN = 20
-# A refused name may have any length, too.
+# Maximum characters of a printed line, as names in the document may have any length.
 _MAX_LINE = 20_000
 _VERSIONS = ("0.34", "0.37", "0.38", "0.39", "0.40", "1.0")
 DIALECT_NAMES = ("document", *(f"comet-{name}" for name in _VERSIONS))
@@ -45,10 +45,10 @@ def genesis_group() -> None:
 @genesis_group.command(
     "check",
     examples=[
-        ("noderpc genesis check genesis.json", "Its members show its version."),
+        ("noderpc genesis check genesis.json", "The version is detected."),
         (
             "noderpc genesis check genesis.json --application bank --dialect comet-0.38",
-            "As `noderpc start` reads it with these flags.",
+            "Read it as `noderpc start` does with these flags.",
         ),
         ("noderpc genesis check -", "Read from standard input."),
     ],
@@ -58,17 +58,17 @@ def genesis_group() -> None:
     "--application",
     type=click.Choice(application_names()),
     default=None,
-    help="Application that reads app_state.  [default: the one whose members it has]",
+    help="Application that reads app_state.  [default: detected by its members]",
 )
 @click.option(
     "--dialect",
     type=click.Choice(DIALECT_NAMES),
     default="document",
     show_default=True,
-    help="Version of CometBFT; document takes the one whose members FILE has.",
+    help="Version of CometBFT; with document it is detected by the members of FILE.",
 )
 def check(file: str, application: str | None, dialect: str) -> None:
-    """Show what is understood of a genesis document, and what would be refused.
+    """Show how a node reads a genesis document, and what it refuses.
 
     FILE is the document of a chain of CometBFT or of the Cosmos SDK; - is standard input. The
     exit status is 0 if a node would start with it, and 1 if not.
@@ -94,13 +94,13 @@ def check(file: str, application: str | None, dialect: str) -> None:
 
 
 def _problems(reading: ParsedGenesis, complaint: str) -> Iterator[str]:
-    """Yield everything that is refused, also by the application."""
+    """Yield the problems of the document, and the application's ``complaint``."""
     yield from reading.problems
     if complaint:
         yield complaint
     is_known = any("validators" in each for each in (*reading.problems, complaint))
     if reading.is_object and not reading.genesis.validators and not is_known:
-        yield "the chain has no validators, and could produce no block"
+        yield "validators: expected at least one, as the chain could not produce blocks"
 
 
 def _content(file: str) -> bytes:
@@ -113,12 +113,12 @@ def _content(file: str) -> bytes:
             " input"
         ) from None
     if len(content) > _MAX_BYTES:
-        raise Failed(f"{file}: expected at most {_MAX_BYTES} bytes, and it is larger")
+        raise Failed(f"{file}: expected at most {_MAX_BYTES} bytes, got a larger file")
     return content
 
 
 def _application_of(app_state: bytes) -> str:
-    """Return the application that the members of a state indicate, or the default."""
+    """Return the application that has the members of a state, or the default one."""
     from .. import jsoncodec
 
     try:
@@ -135,7 +135,7 @@ def _described(application: str, genesis: Genesis) -> Mapping[str, str]:
 
     settings = read_settings({}, {"application": application})
     with TemporaryDirectory(prefix="noderpc-genesis-") as folder:
-        # The chain is never started, so nothing is stored.
+        # The chain is not started, so nothing is stored.
         chain = chain_from_settings(settings, Path(folder))
         try:
             assert chain.store.abci is not None

@@ -1,4 +1,4 @@
-"""Work on stores that ``flask noderpc`` and ``noderpc`` share, with its options and errors."""
+"""Verification, pruning and backup of stores, shared by ``flask noderpc`` and ``noderpc``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class StoreName(click.Path):
-    """A SQLite file, or a URL of PostgreSQL."""
+    """Parameter type of a store: a SQLite file, or a URL of PostgreSQL."""
 
     def convert(
         self,
@@ -28,12 +28,13 @@ class StoreName(click.Path):
         param: click.Parameter | None,
         ctx: click.Context | None,
     ) -> str:
-        """Check a file as ``click.Path`` does; a URL is checked when it is opened."""
+        """Return the value, after checking a file like ``click.Path``; a URL is not
+        checked."""
         return str(value if url_store(value) else super().convert(value, param, ctx))
 
 
 class Interrupted(Failed):
-    """Work that can continue later."""
+    """Error for interrupted work that can be continued later."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, INTERRUPTED)
@@ -45,12 +46,12 @@ from_height = click.option(
     type=click.IntRange(min=0),
     metavar="HEIGHT",
     default=0,
-    help="Go on with a verification from this height.",
+    help="Height from which to continue an interrupted verification.",
 )
 
 
 def verify(store: ChainStore, first: int = 0) -> None:
-    """Verify a chain from a height on, with progress, and close its store."""
+    """Verify a chain from a height on, show progress and findings, and close its store."""
 
     with closing(store):
         check_chain(store)
@@ -62,24 +63,22 @@ def verify(store: ChainStore, first: int = 0) -> None:
             click.echo(f"from {source}: {count} blocks between {low} and {high}")
         for field, (count, low, high) in store.all_unverified().items():
             click.echo(
-                f"not looked at when stored: {field} of {count} blocks between {low} and {high}"
+                f"not verified when stored: {field} of {count} blocks between {low} and {high}"
             )
         if origin := store.reads.genesis_source():
             click.echo(f"not verified: the genesis document, from {origin.source}")
         for name in store.unread_indexes():
-            click.echo(
-                f"not verified: the index {name}, whose feature or its packages are missing"
-            )
+            click.echo(f"not verified: the index {name}, as its feature is not installed")
         for field, (count, low, high) in store.all_unchecked().items():
             click.echo(
-                f"not verified: {field} of {count} blocks between {low} and {high}, which this"
-                " chain computes in its own way"
+                f"not verified: {field} of {count} blocks between {low} and {high}, for which"
+                " this chain has its own rules"
             )
 
 
 def _add_application(store: ChainStore) -> str:
-    """Add the application to the store, which proves its state by the app hash; return the
-    reason if that is impossible."""
+    """Add the application to the store, to verify its state against the app hash; return the
+    reason if that is impossible, else an empty string."""
     from ..chain.from_settings import application_named
     from ..lru import CacheMemory
     from ..settings import Settings
@@ -88,7 +87,7 @@ def _add_application(store: ChainStore) -> str:
     if store.abci is not None or found is None or not found.application:
         return ""
     if found.application not in application_kinds():
-        return f"as application {found.application!r} is not known here"
+        return f"as the application {found.application!r} is not installed"
     try:
         path, memory = store.location.path, CacheMemory()
         make = application_named(found.application, Settings(), path, memory)
@@ -110,10 +109,10 @@ def _verify(store: ChainStore, first: int) -> int:
         try:
             return store.verify(show, first)
         except StoreError as error:
-            # The verification failed; the store itself could be read.
+            # Use the exit status of a failed check instead of the one for an unusable store.
             raise Failed(str(error)) from None
         except KeyboardInterrupt:
-            raise Interrupted(f"interrupted: --from {verified} goes on from there") from None
+            raise Interrupted(f"interrupted; continue with --from {verified}") from None
 
 
 def read_only(path: str) -> ChainStore:
@@ -124,47 +123,48 @@ def read_only(path: str) -> ChainStore:
 
 
 def check_chain(store: ChainStore) -> None:
-    """Raise :exc:`Failed` for a store without a chain."""
+    """Raise :exc:`Failed` if a store has no chain."""
     if not store.has_chain():
         shown = store.location.display_name
-        raise Failed(f"{shown} has no chain: start the node, or name another store", REFUSED)
+        raise Failed(f"{shown} has no chain; start the node, or name another store", REFUSED)
 
 
 def prune(store: ChainStore, retain: int) -> None:
-    """Prune a chain, with progress, and close its store."""
+    """Remove all but the latest ``retain`` blocks, show progress, and close the store."""
 
     with closing(store):
         check_chain(store)
         count = store.reads.latest_height() - store.reads.base_height() + 1 - retain
         with Progress("pruning", max(0, count)) as bar:
             removed = store.prune(retain, bar.add)
-        click.echo(f"{removed} blocks removed, the lowest is {store.reads.base_height()}")
+        click.echo(f"{removed} blocks removed; the lowest is now {store.reads.base_height()}")
 
 
 def backup(store: ChainStore, target: Path, first: int = 0) -> None:
-    """Copy a chain to a new file and verify the copy, from a height on."""
+    """Copy a chain to a new file and verify the copy; from a height above 0, only continue an
+    interrupted verification."""
     copy = target.with_name(f"{target.name}.unverified")
     if target.exists():
-        raise Failed(f"{target}: is there already, a backup needs a new file", REFUSED)
+        raise Failed(f"{target} exists already; name a new file for the backup", REFUSED)
     if not first:
         _copy(store, copy)
     elif not copy.exists():
-        raise Failed(f"{copy} is missing: omit --from to copy again", REFUSED)
+        raise Failed(f"{copy} is missing; omit --from to copy again", REFUSED)
     try:
         verify(read_only(str(copy)), first)
     except Interrupted:
         raise
     except BaseException:
-        # An inconsistent copy must not be mistaken for a backup.
+        # Remove an invalid copy, so that it is not taken for a backup.
         copy.unlink()
         raise
     copy.rename(target)
-    click.echo(f"{target} is a backup")
+    click.echo(f"{target} is a verified backup")
 
 
 def _copy(store: ChainStore, target: Path) -> None:
     with closing(store), Progress("copying", unit="pages") as bar:
         check_chain(store)
-        # Left over from an interrupted verification.
+        # Remove the copy that an interrupted verification has left.
         target.unlink(missing_ok=True)
         store.backup(target, lambda remaining, total: bar.show(total - remaining, total))

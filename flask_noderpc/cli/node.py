@@ -1,4 +1,4 @@
-"""``noderpc start`` and ``noderpc init``: a node without an app."""
+"""Commands ``noderpc start`` and ``noderpc init``, for a node without an app."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def main() -> None:
 
 
 def _warn_of_environment() -> None:
-    """Warn about variables that look like settings but are not.
+    """Warn about environment variables that look like settings but are not.
 
-    They are not errors: Kubernetes creates such variables for a service with the name noderpc.
+    They are not errors, as Kubernetes creates such variables for a service named noderpc.
     """
     known = {*VARIABLES, *(row.key for row in all_settings())}
     known |= {PREFIX + name.upper() for name in REMOVED_SETTINGS}
@@ -45,12 +45,12 @@ def _warn_of_environment() -> None:
         key = name.removeprefix("FLASK_")
         if key.startswith(PREFIX) and key not in known:
             log.warning(
-                "%s of the environment is not read: %s", name, unknown_setting_error(key)
+                "the environment variable %s is ignored: %s", name, unknown_setting_error(key)
             )
 
 
 def _page_flags(command: Callable[..., None]) -> Callable[..., None]:
-    """Add a flag for each page set of a feature."""
+    """Return the command with a flag for each page set of a feature."""
     for name, pages in page_sets().items():
         flag = click.option(f"--{name}", f"has_{name}", is_flag=True, help=pages.help)
         command = flag(command)
@@ -84,7 +84,7 @@ def _page_flags(command: Callable[..., None]) -> Callable[..., None]:
 @node_flags
 @log_flags
 def start_node(logs: LogOptions, **given: Any) -> None:
-    """Run a node with a chain of its own.
+    """Run a node with its own chain, or one that follows other nodes.
 
     It runs until Ctrl-C or SIGTERM. Settings without a flag are read from the environment
     (NODERPC_CHAIN_ID for --chain-id), then from config/noderpc.toml in the home. A flag without
@@ -116,7 +116,7 @@ def _check_chain_id(
     "--home",
     type=click.Path(path_type=Path),
     required=True,
-    help="Folder to write them to; created if it is missing.",
+    help="Folder of the new node; created if it is missing.",
 )
 @click.option(
     "--chain-id",
@@ -125,7 +125,7 @@ def _check_chain_id(
     help="ID of a new chain, at most 50 bytes.  [default: test-chain- and six letters]",
 )
 def init_at(home: Path, chain_id: str | None) -> None:
-    """Write genesis and keys of a node to a folder.
+    """Write genesis, keys and configuration of a new node to a folder.
 
     Existing files are not changed.
     """

@@ -1,4 +1,5 @@
-"""``noderpc verify``, ``prune``, ``migrate``, ``compact`` and ``backup``: work on a store."""
+"""Commands ``noderpc verify``, ``prune``, ``migrate``, ``compact`` and ``backup`` for
+stores."""
 
 from __future__ import annotations
 
@@ -26,22 +27,23 @@ _home = click.option(
     "--home",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     default=None,
-    help="Folder of a node, instead of DATABASE.",
+    help="Folder of a node whose store is used, instead of DATABASE.",
 )
 _file = click.argument("database", required=False, type=StoreName(exists=True, dir_okay=False))
 
 
 def _store_path(database: str | None, home: Path | None) -> str:
-    """Return the path or URL of the named store, or of the home's store; never create it."""
+    """Return the path or URL of the store that is named, or of a home's store, which must
+    exist."""
     if (database is None) == (home is None):
-        raise click.UsageError("name a store, or a node's folder with --home")
+        raise click.UsageError("expected either DATABASE, or a node's folder with --home")
     if home is None:
         assert database is not None
         return database
     path = database_of(home)
     if not url_store(path) and not Path(path).is_file():
         raise Failed(
-            f"{path}: no store is here; name the file of a chain, or the home of a node",
+            f"{path}: there is no store; name the file of a chain, or the home of a node",
             REFUSED,
         )
     return path
@@ -62,7 +64,7 @@ def verify_at(database: str | None, home: Path | None, first: int) -> None:
 
     DATABASE is its SQLite file, or a postgresql:// URL.
     """
-    # Read-only, so that another file is not turned into a store.
+    # Open it read-only, so that another file is not changed into a store.
     verify(read_only(_store_path(database, home)), first)
 
 
@@ -83,7 +85,7 @@ def prune_at(database: str | None, home: Path | None, retain: int) -> None:
     path = _store_path(database, home)
     readable = read_only(path)
     check_chain(readable)
-    # The store of a subclass of a known application has another name.
+    # Find the application by a key of its state, as a subclass has another name.
     state = readable.app_state
     minimum = max(
         kind.blocks_needed
@@ -93,7 +95,7 @@ def prune_at(database: str | None, home: Path | None, retain: int) -> None:
     readable.close()
     if retain < minimum:
         raise Failed(
-            f"--retain: {retain} blocks are too few to retain, at least {minimum} are needed",
+            f"--retain: expected at least {minimum}, which the application needs, got {retain}",
             USAGE,
         )
     prune(open_store(path), retain)
@@ -106,11 +108,11 @@ def prune_at(database: str | None, home: Path | None, retain: int) -> None:
 @_file
 @_home
 def migrate_at(database: str | None, home: Path | None) -> None:
-    """Bring a large store of version 0.1 to this version's tables.
+    """Convert a large store of version 0.1 to this version's tables.
 
-    DATABASE is its SQLite file. No node may be running. It can be interrupted at any time, and
-    goes on when it is called again; only then the store can be opened. The file does not
-    shrink, but its free pages are used again.
+    DATABASE is its SQLite file. No node may be running. The command can be interrupted, and
+    continues when it is called again; the store can be opened after it has finished. The file
+    does not shrink, but its free pages are reused.
     """
     from ..backends import open_store
 
@@ -135,10 +137,10 @@ def migrate_at(database: str | None, home: Path | None) -> None:
 @_file
 @_home
 def compact_at(database: str | None, home: Path | None) -> None:
-    """Make the file of a chain as small as it can be.
+    """Make the file of a chain as small as possible.
 
-    DATABASE is its SQLite file, which no process may have open. It is rewritten beside itself,
-    and replaced when the copy is complete.
+    DATABASE is its SQLite file, which no process may have open. A copy is written to the same
+    folder, and replaces the file when it is complete.
     """
     from ..backends import open_store
 
@@ -168,8 +170,8 @@ def backup_at(paths: tuple[str, ...], home: Path | None, first: int) -> None:
     the copy is checked.
     """
     if len(paths) != (2 if home is None else 1):
-        raise click.UsageError("name a store, or a node's folder with --home, and a new file")
+        raise click.UsageError("expected DATABASE, or a node's folder with --home, and TARGET")
     database = None if home else paths[0]
     if database is not None and not url_store(database) and not Path(database).is_file():
-        raise click.UsageError(f"{database}: no store is here; name the file of a chain")
+        raise click.UsageError(f"{database}: there is no store; name the file of a chain")
     backup(read_only(_store_path(database, home)), Path(paths[-1]), first)

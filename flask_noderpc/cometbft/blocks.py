@@ -28,9 +28,10 @@ class AtHeight(Params):
 
 
 def block_height(backend: ChainBackend, height: int | None) -> int:
-    """Return the height of a block, by default the latest height.
+    """Return ``height``, or the latest height if it is ``None``.
 
-    A given height may not exist: the backend raises an error when the block is read.
+    The existence of the block is not checked: the backend raises an error when the block is
+    read.
     """
     if height is not None:
         return _positive(height)
@@ -53,9 +54,11 @@ def next_height(backend: ChainBackend) -> int:
 
 
 def state_height(backend: ChainBackend, height: int | None) -> int:
-    """Return a height whose validators and parameters are known: at most, and by default, the
-    one above the latest."""
-    # CometBFT: while a node fetches blocks, the state above the latest height is not known.
+    """Return ``height``, or by default the highest height whose validators and parameters are
+    known, which is one above the latest block. Raise :exc:`HeightNotAvailable` for a height
+    without known validators."""
+    # CometBFT: while a node fetches blocks, the validators above its latest height are
+    # unknown.
     known = next_height(backend) - (1 if backend.network.catching_up() else 0)
     if height is None:
         return known
@@ -72,8 +75,8 @@ def _positive(height: int) -> int:
 
 
 def per_page(size: int | None) -> int:
-    """Return the page size. CometBFT: a size below 1 means the default, a size above the
-    maximum the maximum."""
+    """Return the page size. CometBFT: a size below 1 means the default, and a size above the
+    maximum means the maximum."""
     if size is None or size < 1:
         return DEFAULT_PER_PAGE
     return min(size, MAX_PER_PAGE)
@@ -135,13 +138,13 @@ class HeaderByHash(Params):
     hash: bytes = param(HexHash(), default=b"", doc="Hash of the block.")
 
 
-# CometBFT: the result without a block.
+# CometBFT: result for an unknown block.
 NO_RESULT = ResultBlock(NO_BLOCK, None)
 
 
 def _is_latest_of_empty_chain(ctx: Context, height: int | None) -> bool:
-    """Return true if the latest block is requested before the first one, and the dialect
-    returns a result for that instead of an error."""
+    """Return True if the latest block is requested before the chain has a block, and the
+    dialect has a result for this request instead of an error."""
     is_empty = (
         ctx.behaviours.unknown_block_is_null
         and height is None

@@ -1,7 +1,7 @@
 """Handlers of validators, consensus parameters, consensus state and evidence.
 
-If the backend has no live round, the results show a node's state between two blocks: the next
-height, round 0, step NewHeight.
+If the backend can't read a running consensus round, the results show the state of a node
+between two blocks: the next height, round 0, step NewHeight.
 """
 
 from __future__ import annotations
@@ -48,12 +48,14 @@ def _round_state(ctx: Context) -> RoundState:
     if latest == 0:
         return _before_the_first(backend)
     commit, members = backend.reads.commit(latest), backend.reads.validators(latest)
-    # The time at which two thirds of the power had voted is not stored, so the time of the last
-    # vote is used, which is not earlier.
+    # Use the time of the last vote as the commit time: the exact time, when two thirds of the
+    # power had voted, is not stored, and is not later.
     times = (sig.timestamp for sig in commit.signatures if not _is_absent(sig))
-    # A host application's backend may have commits without signatures.
+    # Fall back to the block's time, as a host application's backend may have commits without
+    # signatures.
     decided = max(times, default=backend.reads.block_meta(latest).header.time)
-    # CometBFT: the next round starts timeout_commit later, which sets the pace of the blocks.
+    # CometBFT: the next round starts timeout_commit later; here this time is the block
+    # interval.
     start = decided + round(ctx.settings.block_interval * SECOND)
     return RoundState(
         latest + 1,
@@ -128,8 +130,8 @@ def broadcast_evidence(ctx: Context, params: EvidenceParams) -> ResultBroadcastE
     """
     if params.evidence is None:
         raise ValueNotAllowed("no evidence was provided")
-    # CometBFT: rpc/core/evidence.go. Its error text ends with the evidence, which the caller
-    # knows.
+    # CometBFT: rpc/core/evidence.go, whose error text also contains the evidence; it is
+    # omitted here, as the caller has sent it.
     try:
         check_evidence_basics(params.evidence)
     except ValueError as error:

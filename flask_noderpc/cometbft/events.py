@@ -29,8 +29,8 @@ MAX_WAIT_S = 30.0
 LOG_BLOCKS = 1_000
 """Number of latest blocks in the event log."""
 
-# Seconds of the first slice of a scan. A longer scan acquires a slot, and yields to other calls
-# after each slice.
+# Seconds for which a scan of blocks runs without a slot. A longer scan acquires one of the
+# slots for scans, and lets other calls run after each such period.
 WORK_S = 0.005
 
 EventCursor = tuple[int, int]
@@ -125,8 +125,8 @@ def _matching_page(
 ) -> tuple[list[Message], bool]:
     """Return the newest matching events, and true if there are more.
 
-    A page ends early if it gets too large or takes too long; a request with ``before``
-    continues it.
+    A page ends early if it gets too large or takes too long; the client continues after it
+    with a request with ``before``.
     """
     after, before = params.after or (0, 0), params.before or (latest + 1, 0)
     eligible = (
@@ -153,8 +153,8 @@ def _matching_page(
 
 
 def _weight(message: Message) -> int:
-    """Return the approximate size in bytes of a message that can be large, or 0 for other
-    messages."""
+    """Return the approximate size in bytes of a message of a type that can be large, or 0 for
+    other messages."""
     match message.value:
         case NewBlock(results=results, result_block=ResultBlock(block=Block(txs=txs))):
             output = sum(len(result.data) + len(result.log) for result in results.tx_results)
@@ -187,7 +187,8 @@ def _scan(ctx: Context, heights: Iterator[int]) -> Iterator[Message]:
         if now > deadline:
             raise SearchTooCostly.by_time(seconds)
         if now > rest:
-            # Under gevent, other greenlets run during this call, which may take a while.
+            # Let other greenlets run under gevent. They may run for long, so read the time
+            # again.
             next_turn()
             rest = time.monotonic() + WORK_S
         yield from _messages_reversed(ctx, height)

@@ -57,7 +57,7 @@ def status(ctx: Context, params: NoParams) -> ResultStatus:
 def _sync_info(ctx: Context, latest: int) -> SyncInfo:
     backend = ctx.backend
     if latest == 0:
-        # CometBFT: before the first block, the node is "catching up", too.
+        # CometBFT: a node is also "catching up" before it has the first block.
         return SyncInfo(b"", b"", 0, 0, b"", b"", 0, 0, catching_up=True)
     last: BlockMeta = backend.reads.block_meta(latest)
     first = backend.reads.base_meta()
@@ -89,7 +89,8 @@ def genesis(ctx: Context, params: NoParams) -> ResultGenesis | Raw:
     try:
         size = len(_encoded_genesis(ctx))
     except GenesisNotAvailable:
-        # The document is not stored yet, or it is too large for the store.
+        # Ask the upstream node: the document is not stored yet, or it is too large for the
+        # store.
         first = ctx.backend.network.genesis_chunk(0)
         if first is None:
             raise
@@ -130,8 +131,9 @@ def genesis_chunked(ctx: Context, params: ChunkParams) -> GenesisChunk:
 
 
 def _own_source(ctx: Context) -> GenesisSource | None:
-    """Return the source of a genesis document that an upstream node sent, if the source is in
-    the served dialect or has several chunks, and ``None`` otherwise."""
+    """Return the source of a genesis document that an upstream node sent, if its text can be
+    served unchanged: its dialect is the served one, or it has several chunks. Otherwise return
+    ``None``."""
     found = ctx.backend.reads.genesis_source()
     is_own = found is not None and (found.dialect == ctx.settings.dialect or found.total > 1)
     return found if is_own else None
@@ -139,7 +141,7 @@ def _own_source(ctx: Context) -> GenesisSource | None:
 
 def _check_chunk(number: int, total: int) -> None:
     if number >= total:
-        # CometBFT: the error text counts one chunk less.
+        # CometBFT: the error text contains the number of chunks minus 1.
         raise ValueNotAllowed(f"there are {total} chunks, {number} is invalid")
 
 
@@ -156,7 +158,7 @@ def abci_info(ctx: Context, params: NoParams) -> ResultABCIInfo:
 
 
 def is_chain_only(ctx: Context, params: Params) -> bool:
-    """Return true if the application's responses depend only on the chain."""
+    """Return True if the application's responses depend only on the chain."""
     return ctx.backend.application.is_chain_only
 
 
@@ -172,7 +174,8 @@ class Query(Params):
 
 @cache
 def feature_answers() -> tuple[Callable[[Context, str, bytes, int], QueryResult | None], ...]:
-    """Return the functions of features that handle queries."""
+    """Return the functions with which features handle queries; each returns ``None`` for a
+    path that is not its own."""
     return tuple(load(each.abci_query) for each in features() if each.abci_query)
 
 

@@ -19,12 +19,13 @@ from .routes import UNSAFE_ROUTES, dev_routes
 
 
 def _hints(has_evm: bool) -> dict[str, str]:
-    """Return a hint for each method that is not served: the setting that enables it."""
-    dev = "NODERPC_DEV brings it, without NODERPC_JSON_RPC_ENABLE"
+    """Return a hint for each method that a setting enables; errors show it if the method is
+    not served."""
+    dev = "NODERPC_DEV enables it, without NODERPC_JSON_RPC_ENABLE"
     if has_evm:
         dev = "the EVM layer has evm_mine, evm_snapshot and others (NODERPC_DEV)"
     return {
-        **{route.name: "NODERPC_RPC_UNSAFE brings it" for route in UNSAFE_ROUTES},
+        **{route.name: "NODERPC_RPC_UNSAFE enables it" for route in UNSAFE_ROUTES},
         **{route.name: dev for route in dev_routes()},
     }
 
@@ -32,7 +33,7 @@ def _hints(has_evm: bool) -> dict[str, str]:
 class CometLayer:
     """Dispatcher and subscriptions of the CometBFT API over a mount's backend.
 
-    ``routes`` are the node's routes and the host application's.
+    ``routes`` are the node's routes and the routes that the host application adds.
     """
 
     def __init__(
@@ -59,7 +60,8 @@ class CometLayer:
             with_discover(self.routes, dialect, guard.has),
             dialect,
             context,
-            # If the backend can't start, each call gets an error object.
+            # The dispatcher starts the backend, so that each call gets an error object if that
+            # fails.
             start,
             hints=_hints(is_driven_elsewhere),
             guard=guard,
@@ -77,7 +79,7 @@ class CometLayer:
         )
 
     def session(self, peer: Peer, permissions: Permissions) -> Session:
-        """Return the session of a WebSocket."""
+        """Return a new session for a WebSocket connection."""
         return Session(
             self.dispatcher,
             self._hub,
@@ -98,5 +100,5 @@ class CometLayer:
         self._feed.follow()
 
     def stop(self) -> None:
-        """Stop the feed."""
+        """Stop the thread that publishes events to subscribers."""
         self._feed.stop()

@@ -12,11 +12,10 @@ from ..jsonrpc.route import ALWAYS, AT_HEIGHT, OF_RESULTS, Cache, Route, RouteTa
 from . import blocks, consensus, events, info, search, txs, unsafe
 from .blocks import AtHeight
 
-# The commit that a node has for the latest height may differ from the commit that the next
-# block contains.
+# Cache a commit only if the next block contains it: the commit that a node has for the latest
+# height may still change.
 CANONICAL_COMMIT = Cache(immutable_with="height", final=lambda result: result.canonical)
-# A block with an unknown hash may be produced later, so responses without a block are not
-# cacheable.
+# Cache a response only if it has a block: a block with an unknown hash may be produced later.
 KNOWN_BLOCK = Cache(always=True, final=lambda result: result.block is not None)
 KNOWN_HEADER = Cache(always=True, final=lambda result: result.header is not None)
 
@@ -269,9 +268,9 @@ _DEV_ROUTES = (
 
 @cache
 def dev_routes() -> RouteTable:
-    """Return the routes of development chains, of the node and of features.
+    """Return the routes of development chains: the node's own, and the ones that features add.
 
-    Mounts with the EVM layer don't have them, as that layer has its own methods.
+    Mounts with the EVM layer don't have these routes, as that layer has its own methods.
     """
     more = (row for each in features() if each.dev_routes for row in load(each.dev_routes))
     return RouteTable(

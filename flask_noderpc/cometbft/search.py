@@ -102,8 +102,8 @@ def _require_size(ctx: Context, heights: tuple[int, ...]) -> None:
 
 
 def _read_each(read: Callable[[int], T], heights: Iterable[int]) -> Iterator[T]:
-    """Yield the result of ``read`` for each height; as in CometBFT, skip blocks that have been
-    pruned in the meantime."""
+    """Yield the result of ``read`` for each height; as in CometBFT, skip blocks that were
+    pruned after the search."""
     for height in heights:
         try:
             found = read(height)
@@ -130,7 +130,8 @@ def _is_newest_first(order: str, default: str, refusal: str) -> bool:
 def _page(params: TxQuery | BlockQuery, *, newest_first: bool) -> Page:
     size = per_page(params.per_page)
     page = max(1, params.page or 1)
-    # The number of pages is unknown before the search, which rejects a page after the last.
+    # A page after the last is rejected after the search, as the number of pages is unknown
+    # before it.
     return Page(min((page - 1) * size, HIGHEST), size, newest_first)
 
 

@@ -84,13 +84,16 @@ def result_tx(found: TxResult) -> ResultTx:
 
 @dataclass(frozen=True, slots=True)
 class TxParams(Params):
-    """Parameters of routes with a transaction."""
+    """Parameters of routes that take a transaction."""
 
     tx: bytes = param(Bytes(), default=b"", doc="The encoded transaction.")
 
 
 def _begin_submit(ctx: Context, tx: bytes) -> tuple[ExecTxResult, Pending[ExecTxResult]]:
-    """Check a transaction, and start to add it to the mempool if it passes the check."""
+    """Check a transaction, and start to add it to the mempool if it passes the check.
+
+    Return the result of the check, and the pending result of the whole submission.
+    """
     _refuse_while_catching_up(ctx)
     return ctx.backend.mempool.begin_submit(tx)
 
@@ -131,13 +134,15 @@ def broadcast_tx_sync(ctx: Context, params: TxParams) -> Pending[ResultBroadcast
 def broadcast_tx_async(ctx: Context, params: TxParams) -> Pending[ResultBroadcastTx]:
     """Send a transaction; return its hash without the result of the check."""
     _refuse_while_catching_up(ctx)
-    # The sender does not get errors that the store raises later, so check the limits now.
+    # Check the limits now, as the sender does not get errors that the store raises after the
+    # response.
     ctx.backend.mempool.check_limits(params.tx)
     (check, stored), tx_hash = _begin_submit(ctx, params.tx), hashes.tx_hash(params.tx)
     ctx.async_txs.add(stored, len(params.tx))
     _require_passed(ctx, check, tx_hash)
     result = ResultBroadcastTx(0, b"", "", "", tx_hash)
-    # Return a pending response, so that responses stay in the order of the calls.
+    # Return a pending response, as ``broadcast_tx_sync`` does, so that the responses of a
+    # connection keep the order of its calls.
     return Pending(lambda: result)
 
 
@@ -162,8 +167,8 @@ def broadcast_tx_commit(ctx: Context, params: TxParams) -> ResultBroadcastTxComm
 def _wait_for(ctx: Context, waiter: Waiter, tx_hash: bytes, before: int) -> TxResult:
     deadline = time.monotonic() + ctx.settings.broadcast_timeout
     seen = ctx.backend.reads.latest_height()
-    # A block may have been stored before this call waits, and another waiting call may have
-    # noticed it.
+    # Search before the first wait if a block was stored since the submission: another waiting
+    # call may already have noticed this block.
     may_be_in_block = seen > before
     while True:
         found = _find_new_tx(ctx.backend, tx_hash, before) if may_be_in_block else None
@@ -173,15 +178,15 @@ def _wait_for(ctx: Context, waiter: Waiter, tx_hash: bytes, before: int) -> TxRe
         if remaining <= 0:
             raise WaitTimedOut(
                 "timed out waiting for tx to be included in a block",
-                f"{tx_hash.hex().upper()} may still get into one; NODERPC_BROADCAST_TIMEOUT"
-                " waits longer",
+                f"{tx_hash.hex().upper()} may still get into one; to wait longer, raise"
+                " NODERPC_BROADCAST_TIMEOUT",
             )
         seen, may_be_in_block = waiter.wait_for_block(ctx.backend, seen, remaining), True
 
 
 def _find_new_tx(backend: ChainBackend, tx_hash: bytes, before: int) -> TxResult | None:
-    """Return the transaction in a block above ``before``, or ``None``; an earlier transaction
-    with the same hash is another transaction."""
+    """Return the transaction if a block above the height ``before`` contains it, otherwise
+    ``None``. An earlier block may contain an equal transaction that was sent before."""
     try:
         found = backend.reads.tx(tx_hash)
     except TxNotFound:

@@ -1,8 +1,9 @@
 """Handlers that change the node for all callers: the routes of NODERPC_RPC_UNSAFE, and the
 routes that control a development chain (NODERPC_DEV).
 
-CometBFT: p2p/netaddress.go, with its error texts and Go's ``net`` error texts. Host names are
-not resolved: CometBFT ignores names that can't be resolved.
+CometBFT: the checks of addresses are from p2p/netaddress.go, with its error texts and Go's
+``net`` error texts. Host names are not resolved: CometBFT ignores names that can't be
+resolved.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _LAST_PORT = 65535
 
 
 def check_address(address: str) -> None:
-    """Raise :exc:`ValueError` for an invalid address."""
+    """Raise :exc:`ValueError` for an invalid node address, ``id@host:port``."""
     bare = address.split("://", 1)[-1]
     node_id, rest = _halves(address, bare)
     try:
@@ -55,13 +56,13 @@ def _check_port(port: str) -> None:
 
 
 def peer_ids(addresses: Sequence[str]) -> list[str]:
-    """Return the part of each address before the ``@``; raise :exc:`ValueError` for an address
-    without one."""
+    """Return the node ID of each address, the text before ``@``; raise :exc:`ValueError` for
+    an address without ``@``."""
     return [_halves(address, address)[0] for address in addresses]
 
 
 def check_ids(ids: Sequence[str]) -> None:
-    """Raise :exc:`ValueError` for an invalid ID."""
+    """Raise :exc:`ValueError` for the first invalid node ID."""
     for index, node_id in enumerate(ids):
         try:
             _check_id(node_id)
@@ -182,7 +183,8 @@ def _mapped_value_errors() -> Iterator[None]:
 
 
 def unsafe_flush_mempool(ctx: Context, params: NoParams) -> Empty:
-    """Remove all pending transactions, and the cache of the transactions seen before."""
+    """Remove all pending transactions, and the cache of transactions that the mempool has
+    already received."""
     ctx.backend.mempool.flush()
     return Empty()
 
@@ -191,8 +193,8 @@ _MAX_SECONDS = 1 << 31
 _MAX_CODE = (1 << 32) - 1
 
 
-# The routes below are only for callers on this machine, as the corresponding routes of the EVM
-# layer are.
+# Only callers on this machine can use the routes below, as with the corresponding methods of
+# the EVM layer.
 
 
 class Number(Int64):
@@ -246,7 +248,7 @@ class Freeze(Params):
 
 def _require(name: str, value: int, lowest: int, highest: int) -> None:
     if not lowest <= value <= highest:
-        raise ValueNotAllowed(f"{name} is from {lowest} to {highest}, not {value}")
+        raise ValueNotAllowed(f"{name}: expected {lowest} to {highest}, got {value}")
 
 
 def mine(ctx: Context, params: Mine) -> int:
@@ -256,7 +258,7 @@ def mine(ctx: Context, params: Mine) -> int:
 
 
 def increase_time(ctx: Context, params: Seconds) -> int:
-    """Advance the chain's clock; return the seconds that it is ahead."""
+    """Advance the chain's clock; return the seconds by which it is ahead of the real time."""
     _require("seconds", params.seconds, 0, _MAX_SECONDS)
     return ctx.backend.control.shift(params.seconds)
 
@@ -272,7 +274,7 @@ def revert(ctx: Context, params: Snapshot) -> bool:
 
 
 def fail_next_tx(ctx: Context, params: Failure) -> bool:
-    """Make the next transaction fail."""
+    """Make the next transaction fail; return true."""
     _require("code", params.code, 1, _MAX_CODE)
     result = ExecTxResult(code=params.code, log=params.log, codespace=params.codespace)
     ctx.backend.control.fail_next_tx(result, in_check=params.check)
@@ -280,6 +282,6 @@ def fail_next_tx(ctx: Context, params: Failure) -> bool:
 
 
 def freeze_mempool(ctx: Context, params: Freeze) -> bool:
-    """Keep all transactions pending, and produce empty blocks."""
+    """Keep all transactions pending and all blocks empty, or end this state; return true."""
     ctx.backend.control.freeze(params.on)
     return True

@@ -1,4 +1,4 @@
-"""Routes of development chains of the Cosmos SDK."""
+"""Routes of Cosmos SDK development chains: the faucet."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ class Faucet(Params):
 
 
 def faucet(ctx: Context, params: Faucet) -> ResultBroadcastTx:
-    """Send coins of the first development account."""
-    # Every mount has this route, but only a bank has the module that sends.
+    """Send coins from the first development account to an address."""
+    # Import the module when it is used: this route exists on every mount, but the package that
+    # signs may only be installed for the application bank.
     from .bank.faucet import send
 
     raw, check = send(ctx.backend, params.address, params.coins)

@@ -1,4 +1,4 @@
-"""A chain of the Cosmos SDK: its application ``bank``, its REST gateway and its services."""
+"""Cosmos SDK: the application ``bank``, the REST gateway, and the SDK's query services."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from .settings import CosmosSettings
 _BANK = ApplicationKind(
     make="flask_noderpc.cosmos.bank.application:bank",
     dev_accounts="flask_noderpc.cosmos.bank.dev:BankDevAccounts",
-    # Old genesis documents have accounts at the top level.
+    # Old genesis documents have "accounts" as a member of their own.
     genesis_members=frozenset({"auth", "bank", "accounts"}),
     # CosmJS does not connect to a chain without a block.
     makes_first_block=True,
-    # Clients of the Cosmos SDK only know this form of responses.
+    # Clients of the Cosmos SDK only understand the responses of this CometBFT version.
     defaults={"dialect": "comet-0.38", "rest": True},
 )
 

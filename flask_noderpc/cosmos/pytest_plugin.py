@@ -1,4 +1,4 @@
-"""pytest fixtures: ``noderpc_bank`` is a chain like the Cosmos SDK's."""
+"""pytest fixtures: ``noderpc_bank`` is a running node with a chain like the Cosmos SDK's."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-# Every pytest run in the environment loads this file, so it must import nothing else.
+# Every pytest run in the environment loads this file, so it imports the package only when a
+# fixture is used.
 if TYPE_CHECKING:
     from .testing import BankNode
 
 
 @pytest.fixture(scope="session")
 def noderpc_bank_session() -> Iterator[BankNode]:
-    """A chain like the Cosmos SDK's for all tests."""
+    """Node with a chain like the Cosmos SDK's, for all tests."""
     from .testing import run_bank_node
 
     with run_bank_node() as node:
@@ -23,7 +24,8 @@ def noderpc_bank_session() -> Iterator[BankNode]:
 
 @pytest.fixture
 def noderpc_bank(noderpc_bank_session: BankNode) -> Iterator[BankNode]:
-    """A chain like the Cosmos SDK's: ``url``, ``mnemonic``, ``accounts``, ``mine()``.
+    """Node with a chain like the Cosmos SDK's: ``url``, ``mnemonic``, ``accounts``,
+    ``mine()``.
 
     The chain is reverted after each test.
     """

@@ -1,4 +1,4 @@
-"""Services of the SDK that a node serves without its application, from blocks and their index.
+"""SDK services that a node serves without the application, from blocks and their index.
 
 SDK: x/auth/tx/service.go, client/grpc/cmtservice and client/grpc/node.
 """
@@ -25,7 +25,7 @@ from .protocol import responses
 from .protocol.responses import FoundTx
 
 ORDERS = ("", "asc", "desc")
-"""Orders of a search, by the numbers of ``OrderBy``."""
+"""Orders of a search, indexed by the number of ``OrderBy``."""
 
 _LIMIT = 100
 _TOO_HIGH = "requested block height is bigger then the chain length"
@@ -35,14 +35,14 @@ _UNREADABLE = 2
 
 
 class GrpcError(Exception):
-    """An error of gRPC, whose name may be empty."""
+    """gRPC error by name; an empty name is an error that the SDK returns without a code."""
 
     def __init__(self, name: str, text: str) -> None:
         self.name, self.text = name, text
         super().__init__(f"rpc error: code = {name} desc = {text}" if name else text)
 
 
-# Codes and texts of the SDK for these errors; baseapp/grpcrouter_helpers.go.
+# SDK: codes and texts by the name of a gRPC error; baseapp/grpcrouter_helpers.go.
 _CODES = {
     "NotFound": (22, "key not found"),
     "InvalidArgument": (18, "invalid request"),
@@ -56,7 +56,7 @@ _IN_THE_FUTURE = (26, _NO_HEIGHT.format("in the future", "invalid height"))
 
 
 def find_tx(ctx: Context, text: str) -> FoundTx:
-    """Return a transaction by its hash in hex; raise :exc:`GrpcError`."""
+    """Return the transaction with a hash, given in hex; raise :exc:`GrpcError`."""
     if not text:
         raise GrpcError("InvalidArgument", "tx hash cannot be empty")
     try:
@@ -69,7 +69,7 @@ def find_tx(ctx: Context, text: str) -> FoundTx:
 
 
 def _hash(text: str) -> bytes:
-    # Go's encoding/hex.
+    # The error texts are those of Go's encoding/hex.
     for each in text:
         if each not in string.hexdigits:
             shown = f"U+{ord(each):04X} '{each}'"
@@ -108,7 +108,7 @@ def find_txs(
 
 
 def latest_block(ctx: Context) -> tuple[BlockID, Block]:
-    """Return the last block; raise :exc:`GrpcError`."""
+    """Return the ID and the contents of the latest block; raise :exc:`GrpcError`."""
     try:
         return ctx.backend.reads.block(block_height(ctx.backend, None))
     except ResultNotFound as error:
@@ -116,7 +116,7 @@ def latest_block(ctx: Context) -> tuple[BlockID, Block]:
 
 
 def block_at(ctx: Context, height: int) -> tuple[BlockID, Block]:
-    """Return a block; raise :exc:`GrpcError`."""
+    """Return the ID and the contents of the block at a height; raise :exc:`GrpcError`."""
     if height > ctx.backend.reads.latest_height():
         raise GrpcError("InvalidArgument", _TOO_HIGH)
     try:
@@ -137,7 +137,8 @@ class BlockTxs:
 def block_with_txs(
     ctx: Context, height: int, offset: int = 0, limit: int | None = None
 ) -> BlockTxs:
-    """Return a block and its transactions from an offset on; raise :exc:`GrpcError`."""
+    """Return a block, and at most ``limit`` of its transactions from an offset on; raise
+    :exc:`GrpcError`."""
     latest = ctx.backend.reads.latest_height()
     if not 1 <= height <= latest:
         raise GrpcError(
@@ -175,8 +176,7 @@ def validators_at(
 
 
 def application_query(ctx: Context, request: Message) -> QueryResult:
-    """Return the application's result for a query that is not a method; raise
-    :exc:`GrpcError`."""
+    """Return the application's result of an ``ABCIQuery`` request; raise :exc:`GrpcError`."""
     path = request.text(2)
     if not path:
         raise GrpcError("InvalidArgument", "empty query path")
@@ -187,7 +187,7 @@ def application_query(ctx: Context, request: Message) -> QueryResult:
 
 
 def node_info(ctx: Context) -> NodeInfo:
-    """Return the node's info, as in ``status``."""
+    """Return the node info that ``status`` returns."""
     return replace(ctx.backend.network.node_info(), version=ctx.node_version)
 
 
@@ -275,12 +275,12 @@ METHODS: dict[str, Callable[[Context, Message, str], bytes]] = {
     "/cosmos.tx.v1beta1.Service/GetTx": _get_tx,
     "/cosmos.tx.v1beta1.Service/GetTxsEvent": _get_txs_event,
 }
-"""Methods by path; they get the address prefix as their last argument."""
+"""Query methods by path; the last argument of each is the chain's address prefix."""
 
 
 def answer(ctx: Context, path: str, data: bytes, height: int) -> QueryResult | None:
-    """Return the result of a service's method; ``None`` for other paths, and if the application
-    is not of the SDK."""
+    """Return the result of a query method; ``None`` for other paths, and if the application is
+    not of the SDK."""
     method = METHODS.get(path)
     prefix = ctx.backend.application.sdk_prefix() if method else None
     if method is None or prefix is None:

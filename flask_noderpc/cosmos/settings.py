@@ -1,4 +1,4 @@
-"""Settings of chains of the Cosmos SDK."""
+"""Settings of Cosmos SDK chains."""
 
 from __future__ import annotations
 
@@ -10,43 +10,44 @@ from ..settings.table import setting
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CosmosSettings:
-    """Settings of a chain of the Cosmos SDK, and of its REST gateway."""
+    """Settings of the application ``bank`` and of the REST gateway."""
 
     bank_prefix: str = setting(
         "chain",
         "cosmos",
         TEXT,
-        "Prefix of the addresses of a new chain of the application ``bank``, unless its genesis"
-        " has addresses.",
+        "Address prefix of a new chain of the application ``bank``; ignored if its genesis has"
+        " addresses.",
         is_of_chain=True,
     )
     bank_coins: str = setting(
         "chain",
         "1000000000000stake,1000000000000token",
         TEXT,
-        "Coins that ``NODERPC_DEV`` gives each account of a new chain of ``bank``.",
+        "Coins of each development account of a new ``bank`` chain with ``NODERPC_DEV``.",
         is_of_chain=True,
     )
     bank_heights: int = setting(
         "chain",
         100,
         COUNT,
-        "Number of latest heights of ``bank`` that can be queried and rewound to.",
+        "Number of latest heights at which ``bank`` can be queried and to which it can be"
+        " rewound.",
         is_of_chain=True,
     )
     rest: bool = setting(
         "rpc",
         False,
         SWITCH,
-        "True to serve the REST gateway of a chain of the Cosmos SDK, at ``/cosmos/…``. The"
-        " default of ``noderpc start --application bank`` is true.",
+        "True to serve the REST gateway of a Cosmos SDK chain, at ``/cosmos/…``. With"
+        " ``noderpc start --application bank`` the default is true.",
         flags=("--api.enable",),
     )
     api_address: str = setting(
         "server",
         "tcp://127.0.0.1:1317",
         ADDRESSES,
-        "Addresses where ``noderpc start`` serves the REST gateway alone, if ``NODERPC_REST``"
-        " brings it.",
+        "Addresses at which ``noderpc start`` serves only the REST gateway, if"
+        " ``NODERPC_REST`` is true.",
         flags=("--api.address",),
     )

@@ -1,4 +1,5 @@
-"""Development chain like the Cosmos SDK's, on a free port of the loopback."""
+"""Development node with a chain like the Cosmos SDK's, on a free port of the loopback
+interface."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ _SETTINGS = {
     "dev": True,
     "dialect": "comet-0.38",
     "rest": True,
-    # Make a block as soon as a transaction is pending.
+    # Seconds: make a block as soon as a transaction is pending.
     "block_interval": 0.001,
     # A test may make many blocks before its snapshot is reverted to.
     "bank_heights": 100_000,
@@ -46,8 +47,8 @@ class BankNode:
     chain: EmbeddedChain
 
     def mine(self, blocks: int = 1, time: int | None = None) -> int:
-        """Make blocks now, the first one at a time in seconds since 1970; return the last
-        height."""
+        """Make blocks now; return the last height. ``time`` is the first block's, in seconds
+        since 1970."""
         return self.chain.control.mine(blocks, time)
 
     def increase_time(self, seconds: int) -> None:
@@ -57,17 +58,19 @@ class BankNode:
     def fail_next_tx(
         self, code: int, codespace: str = "sdk", log: str = "", *, check: bool = False
     ) -> None:
-        """Let the next transaction fail with a code, either in its block or when it is sent."""
+        """Let the next transaction fail with a code in its block; with ``check``, when it is
+        sent."""
         result = ExecTxResult(code=code, log=log, codespace=codespace)
         self.chain.control.fail_next_tx(result, in_check=check)
 
     def freeze(self, on: bool = True) -> None:
-        """Let all transactions wait, and blocks be empty, until ``on`` is false."""
+        """Keep all transactions pending and make empty blocks, until called with
+        ``on=False``."""
         self.chain.control.freeze(on)
 
     def faucet(self, address: str, coins: str) -> str:
-        """Send coins such as ``10token`` from the first account; return the transaction's
-        hash."""
+        """Send coins such as ``10token`` from the first account; return the transaction's hash
+        in hex."""
         raw, check = send(self.chain, address, coins)
         if check.code:
             raise TxRejected(check.log)
@@ -75,7 +78,7 @@ class BankNode:
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """Revert the chain to its present state on exit."""
+        """Take a snapshot of the chain, and revert the chain to it on exit."""
         number = self.chain.control.snapshot()
         try:
             yield
@@ -85,10 +88,10 @@ class BankNode:
 
 @contextmanager
 def run_bank_node(folder: Path | None = None, **settings: Any) -> Iterator[BankNode]:
-    """Run a node that makes a block for each transaction at once.
+    """Run a node that immediately makes a block for each transaction.
 
-    ``settings`` are settings of the mount and the chain; ``block_interval`` and
-    ``empty_blocks`` set the pace of blocks.
+    ``settings`` are settings of the mount and the chain, such as ``block_interval`` and
+    ``empty_blocks`` to make blocks at an interval.
     """
     given = {**_SETTINGS, **settings}
     with tempfile.TemporaryDirectory() as scratch:

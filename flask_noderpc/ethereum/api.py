@@ -1,6 +1,6 @@
 """Namespaces of Ethereum's JSON-RPC, and its lines in the banner of ``noderpc start``.
 
-This module needs no package of the extra ``evm``.
+This module imports no package of the extra ``evm``, which may not be installed.
 """
 
 from __future__ import annotations
@@ -22,19 +22,22 @@ def check_names(settings: Settings) -> None:
     for name in settings.of(EthereumSettings).evm_api:
         if name not in known:
             raise InvalidSetting(
-                f"NODERPC_EVM_API: no namespace {name!r}; known are {', '.join(known)}"
+                f"NODERPC_EVM_API: expected any of {', '.join(known)}, got {name!r}"
             )
 
 
 def about(settings: Settings) -> str:
-    """Return a line with the chain ID that wallets need."""
+    """Return a line of the banner with the chain ID, which wallets need."""
     return f"EVM chain id {settings.of(EthereumSettings).evm_chain_id}"
 
 
 def clients(
     settings: Settings, url: str, given: Callable[[str], str]
 ) -> Iterator[tuple[str, str]]:
-    """Yield code with which web3.py, ethers and viem connect, or the setting that they need."""
+    """Yield names of clients with the code to connect them, or the setting to enable first.
+
+    ``given`` returns the text that tells how to set a setting.
+    """
     if url:
         yield "web3.py", f'Web3(Web3.HTTPProvider("{url}"))'
         yield "ethers", f'new ethers.JsonRpcProvider("{url}")'

@@ -1,4 +1,4 @@
-"""Double of an Ethermint chain: Ethereum transactions and their events, without an EVM."""
+"""Test double of an Ethermint chain: transactions and their events, without an EVM."""
 
 from __future__ import annotations
 
@@ -55,7 +55,8 @@ def log_calldata(*logs: EmittedLog) -> bytes:
 
 
 def run(tx: Transaction) -> TransactionResult:
-    """Run a transaction; a call to any other address does nothing."""
+    """Return the result of a transaction; only calls to the two kinds of contracts run
+    code."""
     gas = intrinsic_gas(tx.data, tx.to is None)
     if tx.to is None or tx.to[:2] not in (_LOGS, _FAILS):
         return TransactionResult(tx, gas)
@@ -92,7 +93,7 @@ def _topics(items: rlp.Reader) -> tuple[bytes, ...]:
         topics.append(items.string("a topic"))
     # The EVM has LOG0 to LOG4.
     if len(topics) > 4 or any(len(topic) != WORD for topic in topics):
-        raise rlp.Malformed("no topics of a log")
+        raise rlp.Malformed("expected at most 4 topics of 32 bytes in a log")
     return tuple(topics)
 
 
@@ -116,7 +117,7 @@ class Account:
 
 
 class _Refused(Exception):
-    """A transaction is refused with a code of the Cosmos SDK and a reason."""
+    """Refusal of a transaction, with an error code of the Cosmos SDK and a reason."""
 
     def __init__(self, code: int, log: str) -> None:
         self.result = ExecTxResult(code=code, log=log)
@@ -124,12 +125,12 @@ class _Refused(Exception):
 
 
 class EthermintDouble(Application):
-    """Accepts Ethereum transactions, bare or in Cosmos SDK transactions, and emits Ethermint's
-    events.
+    """Application that accepts Ethereum transactions, bare or in Cosmos SDK transactions, and
+    emits Ethermint's events.
 
-    It moves value, counts nonces and charges gas. :func:`log_contract` and
-    :func:`failing_contract` are the contracts that it can call. Every
-    account has ``FUNDS`` from the start. Without a base fee the chain has no fee market.
+    Transactions move value, increase nonces and pay for gas. The only contracts are those of
+    :func:`log_contract` and :func:`failing_contract`. Every account starts with ``FUNDS``. With
+    ``base_fee=None`` the chain has no fee market.
     """
 
     def __init__(
@@ -151,8 +152,8 @@ class EthermintDouble(Application):
         return InitChain(app_hash=bytes(32), changes={_APP_HASH: bytes(32)})
 
     def check_tx(self, tx: bytes) -> ExecTxResult:
-        """Check that a transaction is signed, can be paid, and has the next nonce or a later
-        one."""
+        """Return code 0 if a transaction is signed, can be paid for, and has the sender's next
+        nonce or a later one."""
         transactions = ethereum_transactions(tx, unsigned=False)
         try:
             _check_known(transactions)
@@ -166,7 +167,7 @@ class EthermintDouble(Application):
         return ExecTxResult(gas_wanted=sum(each.gas for each in transactions))
 
     def prepare_proposal(self, txs: Sequence[bytes], limits: BlockLimits) -> tuple[bytes, ...]:
-        """Return each sender's next transactions by nonce; others stay pending."""
+        """Return the transactions without nonce gaps, by nonce; the others stay pending."""
         known = [
             (found, tx) for tx in txs if (found := ethereum_transactions(tx, unsigned=False))
         ]
@@ -180,7 +181,8 @@ class EthermintDouble(Application):
         return tuple(ready)
 
     def finalize_block(self, block: BlockRequest) -> BlockExecution:
-        """Run every transaction, in order."""
+        """Execute the block's transactions; return results, events and changes of the
+        state."""
         accounts: dict[bytes, Account] = {}
         results: list[ExecTxResult] = []
         count = 0
@@ -209,8 +211,8 @@ class EthermintDouble(Application):
     def _run_all(
         self, transactions: Sequence[Transaction], accounts: dict[bytes, Account]
     ) -> Iterator[TransactionResult]:
-        """Run the transactions of one node transaction: either all of them, or none has an
-        effect."""
+        """Run the Ethereum transactions in one node transaction; if one is refused, none of
+        them changes an account."""
         _check_known(transactions)
         changed: dict[bytes, Account] = {}
         for tx in transactions:
@@ -272,7 +274,7 @@ class EthermintDouble(Application):
 
 def _check_known(transactions: Sequence[Transaction]) -> None:
     if not transactions:
-        raise _Refused(_TX_DECODE, "no Ethereum transaction")
+        raise _Refused(_TX_DECODE, "expected at least one Ethereum transaction")
 
 
 def _result(runs: Sequence[TransactionResult], events: tuple[Event, ...]) -> ExecTxResult:

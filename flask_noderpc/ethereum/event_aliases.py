@@ -1,7 +1,7 @@
-"""Aliases under which queries find the events of Ethereum transactions.
+"""Aliases by which queries find the events of Ethereum transactions.
 
-Ethermint emits ``ethereum_tx`` since version 0.5 and emitted ``ethereum`` before; its documents
-still use the latter. The sender is in the event ``message``.
+Ethermint emits ``ethereum_tx`` since version 0.5 and emitted ``ethereum`` before; its docs
+still use the old name. The sender is in another event, ``message``.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _ADDRESS = re.compile(r"0[xX][0-9a-fA-F]{40}", re.ASCII)
 
 
 def _with_aliases(events: Sequence[Event]) -> Sequence[Event]:
-    """Return the events with each ``ethereum_tx`` twice: with its ``sender``, and again under
+    """Return the events, with the sender added to each ``ethereum_tx``, and a copy of it with
     the type ``ethereum``."""
     found: list[Event] = []
     senders: tuple[EventAttribute, ...] = ()
-    # Ethermint: the ``message`` event of a transaction follows its other events.
+    # Iterate backwards: Ethermint emits a transaction's ``message`` after its other events.
     for event in reversed(events):
         if event.type == "message":
             senders = _evm_senders(event) or senders
@@ -42,14 +42,14 @@ def _with_sender(event: Event, senders: tuple[EventAttribute, ...]) -> Event:
 
 
 def _evm_senders(event: Event) -> tuple[EventAttribute, ...]:
-    """Return the senders of a ``message`` event of the EVM module, not of other modules."""
+    """Return the senders of a ``message`` event; empty if another module emitted it."""
     if all((a.key, a.value) != _MODULE for a in event.attributes):
         return ()
     return tuple(a for a in event.attributes if a.key == _SENDER)
 
 
 def _is_address(value: str) -> bool:
-    # Events contain addresses in the mixed case of EIP-55; clients query in any case.
+    # Addresses are compared in any case: events have EIP-55's mixed case, clients any other.
     return len(value) == 42 and _ADDRESS.fullmatch(value) is not None
 
 

@@ -10,7 +10,7 @@ from .settings import EthereumSettings
 _EVM = ApplicationKind(
     make="flask_noderpc.ethereum.application.from_settings:evm",
     dev_accounts="flask_noderpc.ethereum.application.dev:EvmDevAccounts",
-    # The state before the next block; BLOCKHASH reads the 256 blocks before that one.
+    # The next block needs the state of the latest one, and BLOCKHASH reads 256 before that.
     state_key=b"evm",
     blocks_needed=257,
     genesis_members=frozenset({"alloc"}),
@@ -18,7 +18,7 @@ _EVM = ApplicationKind(
     is_dev_default=True,
 )
 
-# Ethermint emits the first for each Ethereum transaction, and the second for its logs.
+# Ethermint emits ``ethereum_tx`` for each Ethereum transaction, and ``tx_log`` for its logs.
 _INDEX = HitIndex(
     event_types=frozenset(("ethereum_tx", "tx_log")), hits="flask_noderpc.ethereum.index:hits"
 )

@@ -1,7 +1,7 @@
-"""Index of Ethereum transactions and logs, and searches for the heights that may contain them.
+"""Index of Ethereum transactions and logs, and searches for heights that may contain them.
 
-SQL stores maintain it like any index that a feature declares. All hits of logs in a block have
-the same position, and a transaction has the first position of its block.
+SQL stores maintain the index, as they do for any index that a feature declares. An entry is a
+key and a number: a log's number in its block, and 0 for a transaction.
 """
 
 from __future__ import annotations
@@ -22,19 +22,20 @@ NAME = "evm"
 TX, ADDRESS, ANY_LOG = b"tx", b"address", b"any log"
 TOPICS = (b"topic 0", b"topic 1", b"topic 2", b"topic 3")
 
-# A transaction that did not fit into its block may be in a later block again.
+# Maximum number of blocks to search for a transaction: one that exceeds a block's gas limit is
+# not executed and may be included again.
 _MAX_PLACES = 10
 
 
-# A few addresses and topics occur in every block.
+# Keys are cached, as some addresses and topics occur in every block.
 @lru_cache(maxsize=2048)
 def key(kind: bytes, value: bytes = b"") -> int:
-    """Return the 48-bit key of a value of one kind."""
+    """Return the 48-bit index key of a value: a hash, an address or a topic."""
     return int.from_bytes(blake2b(value, digest_size=6, person=kind).digest(), signed=True)
 
 
 def hits(found: Sequence[tuple[bytes, ExecTxResult]]) -> Iterator[tuple[int, int]]:
-    """Yield keys and positions of the transactions and logs of a block."""
+    """Yield the index entries of a block's transactions and logs: key and number."""
     for tx, _ in found:
         for eth_hash in execution.transaction_hashes(tx):
             yield key(TX, eth_hash), 0
@@ -50,7 +51,7 @@ def hits(found: Sequence[tuple[bytes, ExecTxResult]]) -> Iterator[tuple[int, int
 
 
 def tx_heights(backend: ChainBackend, tx_hash: bytes, limits: SearchLimits) -> Sequence[int]:
-    """Return heights of blocks that may contain the transaction, newest first; raise
+    """Return heights of blocks that may contain an Ethereum transaction, newest first; raise
     :exc:`~flask_noderpc.errors.SearchTooCostly`."""
     index, found = HITS.find(backend), tuple[int, ...]()
     if index is not None:
@@ -70,16 +71,16 @@ def tx_heights(backend: ChainBackend, tx_hash: bytes, limits: SearchLimits) -> S
 def log_heights(
     backend: ChainBackend, search: LogSearch, limits: SearchLimits
 ) -> Sequence[int]:
-    """Return heights of blocks that may contain such logs, lowest first; raise
+    """Return heights of blocks that may contain matching logs, lowest first; raise
     :exc:`~flask_noderpc.errors.SearchTooCostly`.
 
-    The caller reads these blocks: an unnecessary height costs time, and a missing one hides a
-    result.
+    The caller must check the logs of these blocks; some may have no match.
     """
     index, lowest = HITS.find(backend), backend.reads.lowest_indexed()
     if index is None or search.high < lowest or search.low == search.high:
         return range(search.low, search.high + 1)
-    # Upstream nodes may have the blocks below, but they can't be searched for logs by address.
+    # Blocks below the index may be on upstream nodes, which can't search logs by address, so
+    # return all of their heights.
     low = max(search.low, lowest)
     newer = index.heights(NAME, _terms(search), low, search.high, limits)
     return (*range(search.low, low), *newer)

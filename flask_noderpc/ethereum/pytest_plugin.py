@@ -1,4 +1,4 @@
-"""pytest fixtures: ``noderpc_evm`` is a chain with an EVM."""
+"""pytest fixtures: ``noderpc_evm`` is a running node with an EVM chain."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-# Every pytest run in the environment loads this file, so other modules are imported only when
-# needed.
+# Every pytest run in the environment loads this file, so it imports the package only when a
+# fixture is used.
 if TYPE_CHECKING:
     from .testing import EvmNode
 
 
 @pytest.fixture(scope="session")
 def noderpc_evm_session() -> Iterator[EvmNode]:
-    """A chain with an EVM for all tests: its processes take half a second to start."""
+    """Node with an EVM chain for all tests, as it takes half a second to start."""
     from .testing import run_evm_node
 
     with run_evm_node() as node:
@@ -24,9 +24,9 @@ def noderpc_evm_session() -> Iterator[EvmNode]:
 
 @pytest.fixture
 def noderpc_evm(noderpc_evm_session: EvmNode) -> Iterator[EvmNode]:
-    """A chain with an EVM: ``url``, ``accounts``, ``mine()``, ``snapshot()``.
+    """Node with an EVM chain: ``url``, ``accounts``, ``mine()``, ``snapshot()``.
 
-    Each test starts with the same state: what a test does to the chain is reverted after it.
+    Each test starts with the same state, as the chain is reverted after it.
     """
     with noderpc_evm_session.snapshot():
         yield noderpc_evm_session

@@ -35,47 +35,47 @@ class EthereumSettings:
         "ethereum",
         "0.0.0.0:8545",
         ADDRESSES,
-        "Addresses where ``noderpc start`` serves the EVM layer alone.",
+        "Addresses at which ``noderpc start`` serves only the EVM layer.",
         flags=("--json-rpc.address",),
     )
     json_rpc_ws_address: str = setting(
         "ethereum",
         "0.0.0.0:8546",
         ADDRESSES,
-        "Addresses where ``noderpc start`` serves the EVM layer's websocket alone.",
+        "Addresses at which ``noderpc start`` serves only the EVM layer's websocket.",
         flags=("--json-rpc.ws-address",),
     )
     json_rpc_tls_cert_file: str = setting(
         "ethereum",
         "",
         OPTIONAL_PATH,
-        "Certificate of the EVM layer's own addresses, for TLS.",
+        "TLS certificate for ``NODERPC_JSON_RPC_ADDRESS`` and ``NODERPC_JSON_RPC_WS_ADDRESS``.",
         flags=("--tls.certificate-path",),
     )
     json_rpc_tls_key_file: str = setting(
         "ethereum",
         "",
         OPTIONAL_PATH,
-        "Private key of that certificate.",
+        "Private key of ``NODERPC_JSON_RPC_TLS_CERT_FILE``.",
         flags=("--tls.key-path",),
     )
     evm_api: tuple[str, ...] = setting(
         "ethereum",
         ("eth", "net", "web3"),
         NAMES,
-        "Namespaces of the EVM layer: of ``eth``, ``web3``, ``net``, ``txpool``, ``debug``,"
-        " ``trace``.",
+        "Enabled namespaces of the EVM layer, from ``eth``, ``web3``, ``net``, ``txpool``,"
+        " ``debug`` and ``trace``.",
         flags=("--evm.rpc.api", "--json-rpc.api"),
     )
     evm_chain_id: int = setting(
-        "ethereum", 9000, COUNT, "Chain id that the EVM layer signs for.", is_of_chain=True
+        "ethereum", 9000, COUNT, "Ethereum chain ID, which transactions sign.", is_of_chain=True
     )
     evm_allow_unprotected_txs: bool = setting(
         "ethereum",
         False,
         SWITCH,
-        "True to take transactions without a chain id (before EIP-155), which are valid on"
-        " every chain; a development chain takes them in any case.",
+        "True to accept transactions without a chain ID (before EIP-155), which are valid on"
+        " every chain; a development chain always accepts them.",
         flags=("--rpc.allow-unprotected-txs", "--json-rpc.allow-unprotected-txs"),
         is_of_chain=True,
     )
@@ -92,8 +92,8 @@ class EthereumSettings:
         "ethereum",
         None,
         TEXT,
-        "Answer to ``web3_clientVersion``, for tools that expect a certain node; this server's"
-        " name and version when not given.",
+        "Result of ``web3_clientVersion``, for tools that expect a certain node; by default"
+        " this server's name and version.",
     )
     evm_gas_cap: int = setting(
         "ethereum", 25_000_000, integer(21_000), "Maximum gas of a call or an estimate."
@@ -102,27 +102,27 @@ class EthereumSettings:
         "ethereum",
         5.0,
         SECONDS,
-        "Maximum seconds of a call, an estimate or a trace.",
+        "Maximum seconds that a call, an estimate or a trace may take.",
         is_of_chain=True,
     )
     evm_executors: int = setting(
         "ethereum",
         2,
         COUNT,
-        "Number of executors: processes that execute EVM code for a process of the server.",
+        "Number of executors, the processes that execute EVM code, per server process.",
         is_of_chain=True,
     )
     evm_txfee_cap: float = setting(
-        "ethereum", 1.0, AMOUNT, "Maximum fee of a transaction in ether; 0 means no limit."
+        "ethereum", 1.0, AMOUNT, "Maximum fee of a sent transaction in ether; 0 means no limit."
     )
     evm_max_body_bytes: int = setting(
-        "ethereum", 5 * 1024 * 1024, BYTES, "Maximum bytes of a request body of the EVM layer."
+        "ethereum", 5 * 1024 * 1024, BYTES, "Maximum bytes of a request body for the EVM layer."
     )
     evm_max_batch: int = setting(
         "ethereum", 1_000, COUNT, "Maximum calls in one batch of the EVM layer."
     )
     evm_block_range_cap: int = setting(
-        "ethereum", 10_000, COUNT, "Maximum range of blocks of a search for logs."
+        "ethereum", 10_000, COUNT, "Maximum number of blocks that a search for logs covers."
     )
     evm_logs_cap: int = setting(
         "ethereum", 10_000, COUNT, "Maximum logs that one search returns."
@@ -131,7 +131,10 @@ class EthereumSettings:
         "ethereum", 200, COUNT, "Maximum installed filters, divided fairly among all clients."
     )
     evm_max_subscriptions: int = setting(
-        "ethereum", 1_000, COUNT, "Maximum subscriptions of the EVM layer in a process."
+        "ethereum",
+        1_000,
+        COUNT,
+        "Maximum websocket subscriptions of the EVM layer per server process.",
     )
 
 

@@ -12,36 +12,35 @@ T = TypeVar("T")
 
 
 class EvmState(ABC):
-    """The Ethereum state of a chain at its heights, and an engine that executes code on it."""
+    """The Ethereum state after each block of a chain, and an engine that executes code on
+    it."""
 
     initial_base_fee = 0
-    """Base fee of the genesis, in wei for a unit of gas."""
+    """Base fee of the genesis block, in wei per gas."""
 
     @abstractmethod
     def root(self, height: int) -> bytes:
-        """Return the root of the state after a block, 0 for the genesis; raise
-        :exc:`~flask_noderpc.errors.ResultNotFound`."""
+        """Return the state root after the block at a height, where 0 is the genesis; raise
+        :exc:`~flask_noderpc.errors.ResultNotFound` if it is not stored."""
 
     @abstractmethod
     def record(self, digest: bytes) -> bytes | None:
-        """Return a node of the state's tries, or a code, by its hash."""
+        """Return the trie node or the contract code with a hash, or ``None``."""
 
     @abstractmethod
     def run(self, job: Job[T], client: str = "") -> T:
         """Return the result of a job, within its time limit; raise
         :exc:`~flask_noderpc.errors.ExecutionFailed`.
 
-        ``client`` is the client whose share of a divided limit the job uses.
+        ``client`` is the caller's address: executors are shared fairly among clients.
         """
 
     def start(self, *, calls: bool, blocks: bool) -> None:
-        """Start the executors in the background, before the first job.
-
-        The default has nothing to start.
-        """
+        """Start the executors for calls and for blocks in the background; the default does
+        nothing."""
 
 
 EVM_STATE: Capability[EvmState] = Capability(
-    "the backend has no Ethereum state: accounts can't be read and no code can be run here",
-    "NODERPC_APPLICATION = 'evm' is a chain that has",
+    "the backend has no Ethereum state, so accounts can't be read and code can't be executed",
+    "NODERPC_APPLICATION = 'evm' makes a chain that has one",
 )

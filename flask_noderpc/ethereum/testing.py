@@ -1,4 +1,4 @@
-"""A whole development chain with an EVM on a free port of the loopback interface."""
+"""Development node with an EVM chain, on a free port of the loopback interface."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _SETTINGS = {
     "dev": True,
     "json_rpc_enable": True,
     "evm_api": ("eth", "net", "web3", "txpool", "debug", "trace"),
-    # A block as soon as a transaction is pending.
+    # Seconds: make a block as soon as a transaction is pending.
     "block_interval": 0.001,
 }
 
 
 @dataclass(frozen=True, slots=True)
 class DevAccount:
-    """An account that the node signs for, and whose key is public."""
+    """An account for which the node signs; its private key is publicly known."""
 
     address: str
     key: str
@@ -48,14 +48,14 @@ class EvmNode:
     ws_url: str
     """Websocket URL for Ethereum clients."""
     node_url: str
-    """URL for clients of the node's own RPC."""
+    """URL for clients of the CometBFT RPC."""
     accounts: tuple[DevAccount, ...]
     """Ten accounts with 10,000 ether each."""
     chain: EmbeddedChain
 
     def mine(self, blocks: int = 1, time: int | None = None) -> int:
-        """Mine blocks now, the first at a time in seconds since 1970; return the last
-        height."""
+        """Mine blocks now; return the last height. ``time`` is the first block's, in seconds
+        since 1970."""
         return self.chain.control.mine(blocks, time)
 
     def increase_time(self, seconds: int) -> None:
@@ -64,7 +64,7 @@ class EvmNode:
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """Revert, on exit, everything that happened to the chain inside."""
+        """Take a snapshot of the chain, and revert the chain to it on exit."""
         number = self.chain.control.snapshot()
         try:
             yield
@@ -74,10 +74,10 @@ class EvmNode:
 
 @contextmanager
 def run_evm_node(folder: Path | None = None, **settings: Any) -> Iterator[EvmNode]:
-    """Run a node that mines each transaction at once.
+    """Run a node that mines each transaction immediately.
 
-    ``settings`` are settings of the mount and the chain; with ``block_interval`` and
-    ``empty_blocks`` blocks are mined at an interval.
+    ``settings`` are settings of the mount and the chain, such as ``block_interval`` and
+    ``empty_blocks`` to mine blocks at an interval.
     """
     given = {**_SETTINGS, **settings}
     with tempfile.TemporaryDirectory() as scratch:

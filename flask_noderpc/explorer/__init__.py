@@ -1,1 +1,1 @@
-"""The explorer: pages that show a mount's chain to people."""
+"""Block explorer: web pages that show a mount's chain."""

@@ -1,6 +1,6 @@
-"""Decode logs and calldata by a contract's ABI, in the JSON of Solidity's compiler.
+"""Decoder of logs and calldata by a contract's ABI, in the JSON format of Solidity's compiler.
 
-A contract can emit any bytes, so bytes that do not fit the ABI are not decoded.
+Contracts can emit any bytes; bytes that do not fit the ABI are not decoded.
 """
 
 from __future__ import annotations
@@ -19,25 +19,26 @@ from ..protocol.secp256k1eth import keccak, to_checksum
 
 _MAX_ENTRIES = 5_000
 _MAX_TYPES = 6_000
-"""Maximum number of types in an ABI, including those inside of arrays and tuples."""
+"""Maximum number of types in an ABI, including the types of elements and members."""
 _MAX_DEPTH = 16
 _MAX_SAME = 16
-"""Maximum number of events with one signature that are tried for a log; they differ in the
-indexed parameters."""
+"""Maximum number of events with the same signature to try for a log; they differ in which
+parameters are indexed."""
 _MAX_READS = 20_000
-"""Maximum number of reads for one log or call, as a large length in the data costs its author
-nothing."""
+"""Maximum number of reads for one log or call, as small data can claim to have a large
+array."""
 _READS_OF_WORD = 64
-"""Maximum number of reads for each word of data. Each level of nested tuples doubles the reads
-of a member, so this allows six levels."""
+"""Maximum number of reads per word of data. Each level of nested tuples doubles the reads of a
+member, so this allows six levels."""
 
 _ARRAY = re.compile(r"(.*)\[(\d{0,9})\]", re.ASCII)
-# eth-abi caches each type that it parses, and these are the only types that it gets.
+# Names of types that may be passed to eth-abi, which caches every name that it parses.
 _BASE = re.compile(r"(u?int|bytes)([1-9]\d{0,2})?|address|bool|string|function", re.ASCII)
 
 
 class _Data(decoding.ContextFramesBytesIO):
-    """Encoded values, with a limit on reads: several offsets may name the same value."""
+    """Stream of encoded values with a limit on reads, as many offsets may point to the same
+    value."""
 
     reads = 0
     content = 0
@@ -48,28 +49,29 @@ class _Data(decoding.ContextFramesBytesIO):
         self.reads += 1
         self.content += wanted if wanted > 32 else 0
         if self.reads > min(_MAX_READS, _READS_OF_WORD * (total // 32 + 1)):
-            raise ValueError("there are too many values")
+            raise ValueError("the data has too many values")
         if wanted > total - self.tell() or self.content > 2 * total:
-            raise ValueError("the data ends too early, or the same bytes are there too often")
+            raise ValueError("the data ends too early, or reads the same bytes too often")
         return super().read(wanted)
 
 
 class _Bytes(decoding.ByteStringDecoder):
-    """Bytes of any length, which need no padding, as for Solidity's decoder."""
+    """Decoder of bytes of any length, without the padding that eth-abi expects and Solidity
+    does not."""
 
     def read_data_from_stream(self, stream: decoding.ContextFramesBytesIO) -> bytes:
-        """Read the length, and return the bytes that follow."""
+        """Return the bytes after their length."""
         return stream.read(decoding.decode_uint_256(stream))
 
 
 class _Struct(decoding.TupleDecoder):
-    """A tuple whose decoded value is text."""
+    """Decoder of a tuple, whose decoded value is text."""
 
     names: Sequence[str] = ()
 
     def decode(self, stream: decoding.ContextFramesBytesIO) -> Any:
-        """Return the text of the members."""
-        # A tuple without members takes no bytes, but must count as a read.
+        """Return the members as text in parentheses."""
+        # Count a read even for a tuple without members, which has no bytes.
         stream.read(0)
         pairs = zip(self.names, super().decode(stream), strict=True)
         return f"({', '.join(f'{n}: {_shown(v)}' if n else _shown(v) for n, v in pairs)})"
@@ -98,18 +100,18 @@ def _shown(value: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A named value of an event, a function or a tuple."""
+    """A parameter of an event or a function, or a member of a tuple."""
 
     name: str
     type: str
-    """Canonical name, as in the hashed signature."""
+    """Canonical name of the type, as in the signature that is hashed."""
     decoder: decoding.BaseDecoder
     indexed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A decoded parameter as text."""
+    """The value of a parameter as text."""
 
     name: str
     type: str
@@ -118,7 +120,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class DecodedAbi:
-    """The signature and the values of a log or a call."""
+    """Signature and decoded values of a log or a call."""
 
     signature: str
     values: tuple[Value, ...]
@@ -134,7 +136,7 @@ class _Entry:
         return f"{self.name}({','.join(each.type for each in self.inputs)})"
 
     def decoded(self, texts: Sequence[str]) -> DecodedAbi:
-        """Return the values with these texts."""
+        """Return the decoded values from the text of each parameter."""
         named = zip(self.inputs, texts, strict=True)
         return DecodedAbi(
             self.signature, tuple(Value(p.name, p.type, text) for p, text in named)
@@ -142,7 +144,7 @@ class _Entry:
 
 
 class Abi:
-    """Events and functions of a contract."""
+    """Events and functions of a contract, by the hash of their signature."""
 
     def __init__(self, entries: Sequence[tuple[str, _Entry]]) -> None:
         self._events: dict[bytes, list[_Entry]] = {}
@@ -150,14 +152,14 @@ class Abi:
         for kind, entry in entries:
             digest = keccak(entry.signature.encode())
             if kind == "event":
-                # Two events with one hash may differ in the indexed parameters.
+                # Events with the same hash may differ in which parameters are indexed.
                 self._events.setdefault(digest, []).append(entry)
             else:
                 self._functions[digest[:4]] = entry
 
     @classmethod
     def parse(cls, document: str) -> Abi:
-        """Read the JSON of an ABI, or of a compiler's artifact that contains one; raise
+        """Return the ABI in a JSON document, which may be a compiler's artifact; raise
         :exc:`ValueError`."""
         found = jsoncodec.decode(document)
         if isinstance(found, dict):
@@ -167,11 +169,11 @@ class Abi:
                 "expected a list of functions and events, or an object with one as 'abi'"
             )
         if len(found) > _MAX_ENTRIES:
-            raise ValueError(f"it has more than {_MAX_ENTRIES} entries")
+            raise ValueError(f"expected at most {_MAX_ENTRIES} entries, got {len(found)}")
         return cls(list(_entries(found)))
 
     def log(self, topics: Sequence[bytes], data: bytes) -> DecodedAbi | None:
-        """Decode a log; return ``None`` if no event of the ABI fits."""
+        """Return the decoded log; ``None`` if no event of the ABI fits."""
         for entry in self._events.get(topics[0], ())[:_MAX_SAME] if topics else ():
             rest = [each for each in entry.inputs if not each.indexed]
             if len(entry.inputs) - len(rest) != len(topics) - 1:
@@ -189,7 +191,7 @@ class Abi:
         return None
 
     def call(self, data: bytes) -> DecodedAbi | None:
-        """Decode calldata; return ``None`` if no function of the ABI fits."""
+        """Return the decoded calldata; ``None`` if no function of the ABI fits."""
         entry = self._functions.get(data[:4])
         if entry is None or len(data) < 4:
             return None
@@ -207,7 +209,7 @@ def _texts(parameters: Sequence[Parameter], data: bytes) -> list[str]:
 def _topic(parameter: Parameter, topic: bytes) -> str:
     if isinstance(parameter.decoder, decoding.Fixed32ByteSizeDecoder):
         return _texts([parameter], topic)[0]
-    # Solidity stores only the hash of other indexed types.
+    # The topic of any other type is only the hash of the value.
     return f"keccak-256 0x{topic.hex()}"
 
 
@@ -215,8 +217,8 @@ def _entries(found: list[Any]) -> Iterator[tuple[str, _Entry]]:
     left = iter(range(_MAX_TYPES))
     for row in found:
         if not isinstance(row, dict):
-            raise ValueError("an entry is not an object")
-        # Solidity: functions may omit the type.
+            raise ValueError("expected an object as each entry")
+        # The type defaults to "function" in Solidity's ABI specification.
         kind = row.get("type", "function")
         if kind in ("event", "function") and not row.get("anonymous"):
             yield kind, _Entry(_text(row, "name"), _parameters(row.get("inputs", []), 0, left))
@@ -224,13 +226,13 @@ def _entries(found: list[Any]) -> Iterator[tuple[str, _Entry]]:
 
 def _parameters(rows: Any, depth: int, left: Iterator[int]) -> tuple[Parameter, ...]:
     if not isinstance(rows, list) or depth > _MAX_DEPTH:
-        raise ValueError("parameters are not a list, or are nested too deeply")
+        raise ValueError(f"expected a list of parameters, nested at most {_MAX_DEPTH} deep")
     if len(rows) > _MAX_ENTRIES:
-        raise ValueError(f"there are more than {_MAX_ENTRIES} parameters")
+        raise ValueError(f"expected at most {_MAX_ENTRIES} parameters, got {len(rows)}")
     found = []
     for row in rows:
         if not isinstance(row, dict):
-            raise ValueError("a parameter is not an object")
+            raise ValueError("expected an object as each parameter")
         kind, decoder = _type(_text(row, "type"), row.get("components", []), depth, left)
         name, is_indexed = str(row.get("name", "")), row.get("indexed") is True
         found.append(Parameter(name, kind, decoder, is_indexed))
@@ -240,7 +242,7 @@ def _parameters(rows: Any, depth: int, left: Iterator[int]) -> tuple[Parameter, 
 def _text(row: dict[str, Any], member: str) -> str:
     value = row.get(member)
     if not isinstance(value, str):
-        raise ValueError(f"an entry has no {member}")
+        raise ValueError(f"expected a string as {member} of each entry and parameter")
     return value
 
 
@@ -249,14 +251,14 @@ def _type(
 ) -> tuple[str, decoding.BaseDecoder]:
     """Return the canonical name of a type, and its decoder."""
     if depth > _MAX_DEPTH:
-        raise ValueError("types are nested too deeply")
+        raise ValueError(f"expected types that are nested at most {_MAX_DEPTH} deep")
     if next(left, None) is None:
-        raise ValueError(f"the ABI has more than {_MAX_TYPES} types of parameters")
+        raise ValueError(f"expected at most {_MAX_TYPES} types of parameters")
     array = _ARRAY.fullmatch(name)
     if array:
         item_name, item = _type(array[1], components, depth + 1, left)
         if array[2] == "0":
-            raise ValueError(f"{name[:40]!r} has no items")
+            raise ValueError(f"expected an array with at least one element, got {name[:40]!r}")
         size = int(array[2] or 0)
         if not size:
             return f"{item_name}[]", decoding.DynamicArrayDecoder(item_decoder=item)
@@ -277,4 +279,4 @@ def _base(name: str) -> tuple[str, decoding.BaseDecoder]:
             return canonical, _DECODERS.get_decoder(canonical)
     except ValueError:
         pass
-    raise ValueError(f"{name[:40]!r} is not a type")
+    raise ValueError(f"expected a Solidity type, got {name[:40]!r}")

@@ -1,4 +1,4 @@
-"""Pages of an account, and of a key of the application's state."""
+"""Explorer pages for accounts, for keys of the application's state, and for queries."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ BECH32 = re.compile(r"[a-z][a-z0-9]{0,82}1[02-9ac-hj-np-z]{38,}", re.ASCII)
 HEX_ADDRESS = re.compile(r"0[xX][0-9a-fA-F]{40}", re.ASCII)
 
 RECENT = 10_000
-"""Number of blocks that are searched if an account has more transactions than a search may
-read."""
+"""Number of latest blocks to search for an account's transactions if searching all is too
+costly."""
 _MAX_ADDRESS = 128
 _ROLES = {
     BECH32: ("message.sender", "transfer.sender", "transfer.recipient"),
@@ -31,20 +31,20 @@ _ROLES = {
 
 @dataclass(frozen=True, slots=True)
 class RoleTxs:
-    """Transactions that an event query finds, or the reason why the query failed."""
+    """Transactions in which an account has a role, or the reason why the search failed."""
 
     role: str
-    """The attribute that names the account."""
+    """Event attribute that has the address, such as ``transfer.sender``."""
     query: str
     txs: ResultTxSearch | None
     error: str = ""
     is_recent: bool = False
-    """True if there are too many, so that only the latest blocks were searched."""
+    """True if only the latest blocks were searched."""
 
 
 @dataclass(frozen=True, slots=True)
 class EthereumAccount:
-    """Balance in wei, nonce and code of an account."""
+    """Balance in wei, nonce and code of an Ethereum account; the code is hex."""
 
     balance: int
     nonce: int
@@ -52,12 +52,12 @@ class EthereumAccount:
 
 
 def account(address: str) -> str | Response:
-    """Account by its bech32 or Ethereum address."""
+    """Page of an account, by its bech32 or Ethereum address."""
     node: Node = g.node
     roles = next((roles for kind, roles in _ROLES.items() if kind.fullmatch(address)), None)
     if roles is None or len(address) > _MAX_ADDRESS:
         raise ValueNotAllowed(
-            "not an address: expected 0x and 40 hex digits, or a bech32 address"
+            f"address: expected 0x and 40 hex digits, or a bech32 address, got {address[:80]!r}"
         )
     ethereum, trouble = _ethereum(node, address)
     return render_template(
@@ -71,7 +71,8 @@ def account(address: str) -> str | Response:
 
 
 def _ethereum(node: Node, address: str) -> tuple[EthereumAccount | None, str]:
-    """Return the account in the Ethereum state, or the reason why it can't be read."""
+    """Return the account in the Ethereum state or ``None``, and the reason if it can't be
+    read."""
     if not node.has_evm or not HEX_ADDRESS.fullmatch(address):
         return None, ""
     try:
@@ -103,22 +104,25 @@ def _search_recent(node: Node, role: str, query: str) -> RoleTxs:
 
 
 def key() -> str:
-    """Key of the application's state: its value, and the transactions that changed it."""
+    """Page of a key of the application's state: its value, and transactions that changed
+    it."""
     node: Node = g.node
     data = request.args.get("data", "")
     found: QueryResult = node.call("abci_query", data=data.encode()).response
-    # A quote can't be written in a query.
+    # Event queries have no escape for a quote, so such a key can't be searched.
     changes = None if "'" in data else optional(lambda: node.search(f"app.key='{data}'"))
     return render_template("noderpc_explorer/key.html", data=data, found=found, changes=changes)
 
 
 def query() -> str:
-    """Query of the application, by path, data and height."""
+    """Page with the result of a query of the application, by path, data and height."""
     node: Node = g.node
     path, data = request.args.get("path", ""), request.args.get("data", "")
     height = request.args.get("height", "").strip() or "0"
     if not (height.isascii() and height.isdigit() and len(height) <= MAX_HEIGHT_DIGITS):
-        raise ValueNotAllowed("height must be a number; 0 is the latest")
+        raise ValueNotAllowed(
+            f"height: expected a number, 0 for the latest, got {height[:40]!r}"
+        )
     found = node.call("abci_query", path=path, data=_bytes(data), height=int(height))
     return render_template(
         "noderpc_explorer/query.html", path=path, data=data, height=height, found=found.response
@@ -126,12 +130,14 @@ def query() -> str:
 
 
 def _bytes(text: str) -> bytes:
-    """Return the bytes of a text, or of hex digits after 0x."""
+    """Return the bytes of a text in UTF-8, or of hex digits after 0x."""
     if text[:2] in ("0x", "0X"):
         try:
             return bytes.fromhex(text[2:])
         except ValueError:
-            raise ValueNotAllowed("data behind 0x must be hex") from None
+            raise ValueNotAllowed(
+                "data: expected an even number of hex digits after 0x"
+            ) from None
     return text.encode()
 
 

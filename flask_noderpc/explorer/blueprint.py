@@ -1,4 +1,4 @@
-"""``explorer_bp``: a Flask blueprint with pages of a node's chain."""
+"""``explorer_bp``: a Flask blueprint with the pages of the explorer."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ explorer_bp = Blueprint(
     template_folder="templates",
     static_folder="static",
 )
-"""Pages of the chain: ``app.register_blueprint(explorer_bp)``, beside ``noderpc_bp``.
+"""Pages of the explorer; register it on the app that has ``noderpc_bp``.
 
 ``register_blueprint(explorer_bp, mount="mirror", name="mirror_explorer", url_prefix="/…")``
-shows another mount's chain.
+shows the chain of another mount.
 """
 
-# The pasted ABI is sent as a form, as it is too long for a URL.
+# This page takes the ABI in a form, as it is too long for a URL.
 explorer_bp.add_url_rule("/tx/<digest>", "tx_with_abi", txs.tx_with_abi, methods=["POST"])
 _METHODS = {"tx_with_abi": "tx"}
-"""Methods by endpoints; readers of a page need permission to call its method."""
+"""RPC methods by endpoint: a page's reader must be allowed to call its method."""
 
 for _page in (chain, txs, accounts, finding, charts, operation):
     for _rule, (_view, _method) in _page.VIEWS.items():
@@ -56,8 +56,8 @@ for _page in (chain, txs, accounts, finding, charts, operation):
 def _remember_mount(state: BlueprintSetupState) -> None:
     if "<" in (state.url_prefix or ""):
         raise ConfigurationError(
-            f"explorer_bp: url_prefix {state.url_prefix!r} has a variable, but pages link to"
-            " each other without one: register it once for each value"
+            f"explorer_bp: expected a url_prefix without variables, got {state.url_prefix!r};"
+            " register it once for each value"
         )
     name = f"{state.name_prefix}.{state.name}".lstrip(".")
     app: Flask = state.app  # type: ignore[assignment]  # a blueprint is Flask's for a while
@@ -78,14 +78,14 @@ def _find_node() -> Response | None:
     return refusal
 
 
-# Hosts that may be copied into another header.
+# Hosts that are safe to copy into the Content-Security-Policy.
 _HOST = re.compile(r"[\w.-]+(:\d+)?|\[[\da-fA-F:.]+\](:\d+)?", re.ASCII)
 
 
 @explorer_bp.after_request
 def _add_headers(response: Response) -> Response:
     sockets = f" ws://{request.host} wss://{request.host}"
-    # In older browsers, 'self' does not include the websocket of the same host.
+    # List the websocket URLs, as 'self' does not include them in older browsers.
     connect = "'self'" + (sockets if _HOST.fullmatch(request.host) else "")
     response.headers["Content-Security-Policy"] = (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:;"
@@ -93,7 +93,7 @@ def _add_headers(response: Response) -> Response:
     )
     response.headers["X-Content-Type-Options"] = "nosniff"
     response.headers["Referrer-Policy"] = "same-origin"
-    # A response may contain what only this reader may see.
+    # Shared caches must not store a page that only this reader may see.
     response.headers.setdefault("Cache-Control", "private, no-cache")
     return response
 
@@ -126,7 +126,7 @@ _STATUSES = {
 @explorer_bp.errorhandler(NodeRPCError)
 def _show_error(error: NodeRPCError) -> Response:
     if "node" not in g:
-        # A missing mount is a mistake of the app, so raise it like any other exception.
+        # Raise the error of a missing mount, which is a mistake of the app.
         raise error
     shown = to_rpc_error(error)
     status: int = HTTPStatus.INTERNAL_SERVER_ERROR

@@ -1,4 +1,4 @@
-"""Pages of blocks: overview, lists, a block, validators, mempool."""
+"""Explorer pages: overview, lists of blocks and transactions, a block, validators, mempool."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from .node import Node
 View = Callable[..., "str | Response"]
 
 BLOCKS, TXS = 20, 50
-"""Number of rows in the lists."""
+"""Number of rows in lists of blocks and of transactions."""
 TXS_OF_BLOCK = 100
-"""Maximum number of transactions on a page of a block."""
+"""Maximum number of transactions on one page of a block."""
 MAX_HEIGHT_DIGITS = 18
-"""Digits of a number that is certainly below 2^63."""
+"""Maximum digits of a height, which is then certainly below 2^63."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,17 +44,18 @@ class Row:
 
 
 def integer(name: str, default: int) -> int:
-    """Return a number of the query string; raise ``ValueNotAllowed`` for any other text."""
+    """Return the number in a query parameter, or ``default`` if it is empty; raise
+    ``ValueNotAllowed`` for other text."""
     value = request.args.get(name, "").strip()
     if not value:
         return default
     if not (value.isascii() and value.isdigit() and len(value) <= MAX_HEIGHT_DIGITS):
-        raise ValueNotAllowed(f"{name} must be a number, not {value[:40]!r}")
+        raise ValueNotAllowed(f"{name}: expected a number, got {value[:40]!r}")
     return int(value)
 
 
 def overview() -> str:
-    """Latest blocks and transactions, and the node's status."""
+    """Page with the latest blocks and transactions, and the node's status."""
     node: Node = g.node
     status = node.call("status")
     latest = status.sync_info.latest_block_height
@@ -82,15 +83,15 @@ def optional(read: Callable[[], Any]) -> Any:
 
 
 def mean_block_time(metas: list[BlockMeta]) -> float | None:
-    """Return the mean number of seconds between blocks, given newest first, by their
-    headers."""
+    """Return the mean seconds between the blocks of ``metas``, newest first; ``None`` for
+    fewer than two blocks."""
     if len(metas) < 2:
         return None
     return (metas[0].header.time - metas[-1].header.time) / SECOND / (len(metas) - 1)
 
 
 def latest_rows(node: Node, limit: int) -> list[Row]:
-    """Return the newest transactions, or none if the reader may not read them."""
+    """Return the newest transactions; empty if the page's reader may not read them."""
     found = (
         optional(lambda: node.read("tx", lambda backend: backend.reads.latest_txs(limit))) or ()
     )
@@ -98,7 +99,7 @@ def latest_rows(node: Node, limit: int) -> list[Row]:
 
 
 def blocks() -> str:
-    """List of blocks from a height downwards."""
+    """Page with a list of blocks, from a height downwards."""
     node: Node = g.node
     latest = node.latest()
     high = min(integer("to", latest), latest)
@@ -118,13 +119,13 @@ def blocks() -> str:
 
 
 def latest_txs() -> str:
-    """Newest transactions."""
+    """Page with the newest transactions."""
     g.node.call("health")
     return render_template("noderpc_explorer/txs.html", rows=latest_rows(g.node, TXS))
 
 
 def block(height: str) -> str | Response:
-    """Block by its height or its hash."""
+    """Page of a block, by its height or its hash."""
     node: Node = g.node
     if not (height.isascii() and height.isdigit() and len(height) <= MAX_HEIGHT_DIGITS):
         wanted = _hash(height)
@@ -136,7 +137,10 @@ def block(height: str) -> str | Response:
     block_hash, content = found.block_id.hash, found.block
     page, total = max(1, integer("page", 1)), len(content.txs)
     if page > max(1, -(-total // TXS_OF_BLOCK)):
-        raise ValueNotAllowed(f"the block has {total} transactions, and no page {page}")
+        raise ValueNotAllowed(
+            f"page: expected at most {max(1, -(-total // TXS_OF_BLOCK))} for {total}"
+            f" transactions, got {page}"
+        )
     results, missing = results_of(node, int(height))
     first = (page - 1) * TXS_OF_BLOCK
     rows = [
@@ -168,12 +172,14 @@ def _hash(text: str) -> bytes:
     except ValueError:
         found = b""
     if len(found) != 32 or len(digits) != 64:
-        raise ValueNotAllowed("expected a height or a hash of 64 hex digits")
+        raise ValueNotAllowed(
+            f"block: expected a height or a hash of 64 hex digits, got {text[:80]!r}"
+        )
     return found
 
 
 def results_of(node: Node, height: int) -> tuple[BlockResults | None, str]:
-    """Return the results of a block, or the reason why they are not available."""
+    """Return the results of a block or ``None``, and the reason if they are not available."""
     try:
         return node.call("block_results", height=height), ""
     except (ResultNotFound, HeightNotAvailable) as error:
@@ -181,20 +187,20 @@ def results_of(node: Node, height: int) -> tuple[BlockResults | None, str]:
 
 
 def result_at(results: BlockResults | None, index: int) -> ExecTxResult | None:
-    """Return the result of a transaction by its index in the block."""
+    """Return the result of a transaction by its index in the block; ``None`` if unknown."""
     if results is None or index >= len(results.tx_results):
         return None
     return results.tx_results[index]
 
 
 def _signatures(node: Node, height: int) -> tuple[int, int]:
-    """Return the number of validators that signed a block, and of all."""
+    """Return the number of validators that signed a block, and of all validators."""
     sigs = node.call("commit", height=height).signed_header.commit.signatures
     return sum(sig.block_id_flag == BlockIDFlag.COMMIT for sig in sigs), len(sigs)
 
 
 def validators() -> str:
-    """Show the validator set at a height."""
+    """Page with the validator set at a height."""
     node: Node = g.node
     height = integer("height", 0) or None
     page = integer("page", 1)
@@ -213,7 +219,7 @@ def validators() -> str:
 
 
 def mempool() -> str:
-    """Pending transactions."""
+    """Page with the pending transactions."""
     pending = g.node.call("unconfirmed_txs", limit=100)
     rows = [Row(tx_hash(tx), 0, tx, None) for tx in pending.txs]
     return render_template("noderpc_explorer/mempool.html", pending=pending, rows=rows)
@@ -227,4 +233,4 @@ VIEWS: dict[str, tuple[View, str]] = {
     "/validators": (validators, "validators"),
     "/mempool": (mempool, "unconfirmed_txs"),
 }
-"""Views by URL rules, each with the method that its readers need permission to call."""
+"""Views by URL rule, each with the RPC method that its readers must be allowed to call."""

@@ -1,4 +1,4 @@
-"""Charts of a window of blocks: transactions, seconds, gas and bytes of each."""
+"""Explorer page with charts of recent blocks: transactions, block time, gas and size."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from .node import Node
 WINDOW, MAX_WINDOW = 60, 200
 """Default and maximum number of blocks on a page."""
 _MAX_TXS = 5_000
-"""Maximum number of transactions whose results are read for the gas on a page."""
+"""Maximum number of transactions whose results are read for the gas chart."""
 WIDTH, HEIGHT = 600, 120
 """Size of a chart in drawing units, which are scaled to the page."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """The bar of a block, in drawing units."""
+    """A block's bar in a chart: position and size in drawing units."""
 
     height: int
     """Height of the block."""
@@ -38,7 +38,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A value for each block, from low to high."""
+    """A chart with one bar per block, by height."""
 
     title: str
     unit: str
@@ -46,17 +46,17 @@ class Chart:
 
     @property
     def top(self) -> float:
-        """The highest value."""
+        """Highest value of the bars."""
         return max((bar.value for bar in self.bars), default=0)
 
     @property
     def mean(self) -> float:
-        """The mean value."""
+        """Mean value of the bars."""
         return sum(bar.value for bar in self.bars) / max(1, len(self.bars))
 
 
 def chart(title: str, unit: str, values: Sequence[tuple[int, float]]) -> Chart:
-    """Return a chart of values by height."""
+    """Return a chart of pairs of a height and a value."""
     top = max((value for _, value in values), default=0) or 1
     step = WIDTH / max(1, len(values))
     bars = (
@@ -74,7 +74,7 @@ def chart(title: str, unit: str, values: Sequence[tuple[int, float]]) -> Chart:
 
 
 def charts() -> str:
-    """Charts of the blocks up to a height."""
+    """Page with charts of the blocks up to a height."""
     node: Node = g.node
     latest = node.latest()
     high = min(integer("to", latest), latest)
@@ -82,7 +82,7 @@ def charts() -> str:
     lowest = node.lowest()
     if latest and high < lowest:
         raise HeightNotAvailable(high, lowest, latest)
-    # One block more, as the first bar needs the previous block's time.
+    # Read one block more, as the first block time needs the previous block.
     metas = node.metas(high, count + 1)[::-1]
     shown = metas[1:] if len(metas) > count else metas
     return render_template(
@@ -109,7 +109,8 @@ def _seconds(metas: Sequence[BlockMeta]) -> Iterable[tuple[int, float]]:
 
 
 def _gas(node: Node, metas: Sequence[BlockMeta]) -> list[tuple[int, float]]:
-    """Return the gas of the newest blocks, up to a total number of transactions."""
+    """Return height and gas of the newest blocks that have at most 5000 transactions
+    together."""
     found: list[tuple[int, float]] = []
     left = _MAX_TXS
     for meta in reversed(metas):
@@ -119,7 +120,7 @@ def _gas(node: Node, metas: Sequence[BlockMeta]) -> list[tuple[int, float]]:
         try:
             results = node.call("block_results", height=meta.header.height).tx_results
         except NotFound:
-            # The results of the block are not stored, or not yet.
+            # Skip a block whose results are not stored.
             continue
         gas = sum(max(0, each.gas_used) for each in results)
         found.append((meta.header.height, gas))

@@ -1,4 +1,4 @@
-"""Pages that show a node's chain to people."""
+"""Feature ``explorer``: web pages that show a node's chain."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ..feature import Feature, PageSet
 _PAGES = PageSet(
     blueprint="flask_noderpc.explorer.blueprint:explorer_bp",
     path="/explorer/",
-    help="Serve pages that show the chain to people, at /explorer.",
+    help="Serve a block explorer at /explorer.",
 )
 
 FEATURE = Feature(name="explorer", page_sets={"explorer": _PAGES})

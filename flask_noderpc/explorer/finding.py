@@ -1,4 +1,4 @@
-"""The search box: a height, a hash, an address, a key, or an event query."""
+"""Search page for a height, a hash, an address, a key, or an event query."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ PAGE = 25
 
 
 def search() -> str | Response:
-    """Redirect to what a text names, or show what an event query finds."""
+    """Page with the results of an event query, or a redirect to the page of what is
+    searched."""
     node: Node = g.node
     text = request.args.get("q", "").strip()
     check_length(text)
@@ -52,7 +53,7 @@ def _by_hash(node: Node, digits: str) -> Response:
         found = None
     if found is not None:
         return redirect(url_for(".block", height=found.header.height))
-    # The page of a transaction says so if it is not found.
+    # Redirect even for an unknown hash, as the page of a transaction reports it.
     return redirect(url_for(".tx", digest=digits))
 
 
@@ -68,20 +69,20 @@ def _key(node: Node, text: str) -> Response:
     if found is not None and found.code == 0 and found.value:
         return redirect(url_for(".key", data=text))
     raise NotFound(
-        f"nothing is found for {text[:80]!r}",
-        "Search for a height, a hash, an address, a key of the application's state, or"
-        " an event query such as tx.height > 5.",
+        f"nothing found for {text[:80]!r}",
+        "search for a height, a hash, an address, a key of the application's state, or"
+        " an event query such as tx.height > 5",
     )
 
 
 def _query(node: Node, text: str) -> str | Response:
-    """Return the page of the transactions or blocks that an event query finds, or a redirect to
-    the only hit."""
+    """Return a page with the transactions or blocks that match an event query; if there is
+    only one, a redirect to its page."""
     _check(text)
     page = max(1, integer("page", 1))
     kind = request.args.get("of", "txs")
     if kind not in ("txs", "blocks"):
-        raise ValueNotAllowed("of must be txs or blocks")
+        raise ValueNotAllowed(f"of: expected txs or blocks, got {kind[:40]!r}")
     if kind == "txs":
         found, total = _found_txs(node, text, page)
     else:
@@ -109,7 +110,7 @@ def _check(text: str) -> None:
         parse(text)
     except QuerySyntaxError as error:
         raise ValueNotAllowed(
-            f"not an event query: {error.text}",
+            f"expected an event query: {error.text}",
             "write KEY = 'TEXT' or KEY > NUMBER, joined by AND, such as app.key = 'name'",
         ) from None
 
@@ -131,7 +132,7 @@ def _found_blocks(node: Node, text: str, page: int) -> tuple[Any, int]:
             height = each.block.header.height
             metas.append(node.read("block", partial(_meta_at, height)))
         except NodeRPCError:
-            # The block was pruned meanwhile.
+            # Skip a block that was pruned since the search.
             continue
     return metas, found.total
 

@@ -1,4 +1,4 @@
-"""The mount behind an explorer, with the permissions of a page's reader."""
+"""The mount that an explorer shows, with the permissions of a page's reader."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from ..jsonrpc.context import Context
 T = TypeVar("T")
 
 METAS_PER_CALL = 20
-"""Maximum number of blocks in one response of ``blockchain``."""
+"""Maximum number of blocks that ``blockchain`` returns."""
 
 
 class Node:
-    """A mount of the current app, for the client of the current request.
+    """A mount of the current app, as the client of the current request may use it.
 
-    Pages get the errors that calls get by the mount's settings and its ``authorize``.
+    The mount's settings and ``authorize`` apply to pages as they do to calls.
     """
 
     def __init__(self, name: str) -> None:
@@ -37,25 +37,26 @@ class Node:
         self._dispatcher = self._mount.node
 
     def call(self, route: str, **params: Any) -> Any:
-        """Return the result of a route, a value of :mod:`flask_noderpc.domain`; raise
+        """Return the result of a route as an object of :mod:`flask_noderpc.domain`; raise
         :exc:`~flask_noderpc.errors.NodeRPCError`."""
         found, ctx = self._admit(route)
         return found.call(ctx, found.params(**params))
 
     def read(self, route: str, read: Callable[[ChainBackend], T]) -> T:
-        """Return what ``read`` reads from the backend, if the reader may call a route."""
+        """Return ``read(backend)`` if the page's reader may call a route, else raise an
+        error."""
         return read(self._admit(route)[1].backend)
 
     def _admit(self, route: str) -> tuple[Any, Context]:
         return self._dispatcher.admit(route, self._mount.views.permissions())
 
     def check(self, method: str) -> None:
-        """Raise :exc:`~flask_noderpc.errors.NotAuthorized` if the host's ``authorize`` denies a
-        method to the reader."""
+        """Raise :exc:`~flask_noderpc.errors.NotAuthorized` if the app's ``authorize`` denies a
+        method to the page's reader."""
         self._mount.views.permissions().check(method)
 
     def evm(self, method: str, *params: Any) -> Any:
-        """Return the JSON value of a method of Ethereum's JSON-RPC; raise
+        """Return the decoded JSON result of a method of Ethereum's JSON-RPC; raise
         :exc:`~flask_noderpc.errors.ForwardedCallFailed`."""
         body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
         permissions = self._mount.views.permissions("evm")
@@ -66,7 +67,8 @@ class Node:
         return answer["result"]
 
     def refusal(self, route: str) -> str:
-        """Return the reason why the reader may not call a route; empty if that is allowed."""
+        """Return the reason why the page's reader may not call a route; empty if the reader
+        may call it."""
         try:
             found, _ = self._admit(route)
         except NodeRPCError as error:
@@ -76,7 +78,7 @@ class Node:
         return ""
 
     def url(self, endpoint: str, **values: Any) -> str:
-        """Return the path of one of the mount's rules; empty if it has none."""
+        """Return the path of a mount's endpoint; empty if the mount does not serve it."""
         try:
             return url_for(f"{self.name}.{endpoint}", **values)
         except BuildError:
@@ -90,7 +92,7 @@ class Node:
         text: str = current_app.make_response(current_app.ensure_sync(view)()).get_data(True)
         return text
 
-    # Values that several pages show.
+    # Reads that several pages use.
 
     def metas(self, high: int, count: int) -> list[BlockMeta]:
         """Return the metas of at most ``count`` blocks from a height downwards."""
@@ -101,13 +103,13 @@ class Node:
             metas = self.call("blockchain", min_height=low, max_height=high).block_metas
             found += metas
             if len(metas) <= high - low:
-                # Lower blocks are read from upstream nodes, which do not respond now.
+                # Stop if blocks are missing: upstream nodes that have them do not respond.
                 break
             high = low - 1
         return found
 
     def latest(self) -> int:
-        """Return the latest height; 0 without a block."""
+        """Return the latest height; 0 if the chain has no block."""
         return self.read("blockchain", lambda backend: backend.reads.latest_height())
 
     def lowest(self) -> int:

@@ -1,5 +1,4 @@
-"""Pages that use the node itself: its metrics, forms to send transactions, its websocket's
-events."""
+"""Explorer pages about the node: metrics, forms for transactions and queries, and events."""
 
 from __future__ import annotations
 
@@ -16,23 +15,23 @@ from .node import Node
 
 @dataclass(slots=True)
 class Calls:
-    """Counts of a method's calls since the start of the node's processes."""
+    """Statistics of a method's calls since the start of the node's processes."""
 
     method: str
     count: float = 0
     errors: float = 0
     seconds: float = 0
     buckets: dict[float, float] = field(default_factory=lambda: defaultdict(float))
-    """Number of calls that took at most this many seconds."""
+    """Number of calls that took at most this time, by seconds."""
 
     @property
     def mean_ms(self) -> float:
-        """Mean milliseconds of a call."""
+        """Mean duration of a call in milliseconds."""
         return 1000 * self.seconds / self.count if self.count else 0
 
     def within_ms(self, share: float) -> float:
-        """Return the limit in milliseconds of the bucket that contains this share of the
-        calls."""
+        """Return the upper limit in milliseconds of the histogram bucket up to which this
+        share of the calls falls."""
         for limit, count in sorted(self.buckets.items()):
             if count >= share * self.count:
                 return 1000 * limit
@@ -40,7 +39,7 @@ class Calls:
 
 
 def metrics() -> str:
-    """Numbers and durations of calls, from the node's own metrics."""
+    """Page with numbers and durations of calls, from the node's metrics."""
     node: Node = g.node
     found = node.metrics()
     calls = None if found is None else sorted(_calls(found), key=lambda each: -each.count)
@@ -54,7 +53,7 @@ def metrics() -> str:
 
 
 def _calls(text: str) -> list[Calls]:
-    # Metrics are served, so the extra is installed.
+    # Import this here: the package is certainly installed if metrics are served.
     from prometheus_client.parser import text_string_to_metric_families
 
     found: dict[str, Calls] = {}
@@ -78,7 +77,7 @@ def _add(calls: Calls, sample: Any) -> None:
 
 
 def send() -> str:
-    """Forms to send a transaction, and to query the application."""
+    """Page with forms to send a transaction and to query the application."""
     node: Node = g.node
     return render_template(
         "noderpc_explorer/send.html",
@@ -88,7 +87,7 @@ def send() -> str:
 
 
 def monitor() -> str:
-    """Events of the websocket that match a query."""
+    """Page that shows the websocket events that match a query."""
     return render_template("noderpc_explorer/monitor.html")
 
 

@@ -1,7 +1,7 @@
-"""Text of a chain's content, in which any bytes become harmless visible characters.
+"""Conversion of a chain's content to text that is safe to show.
 
-Jinja escapes markup. This module makes control characters, direction marks, and bytes that are
-not text visible.
+Jinja escapes markup. This module replaces control characters, direction marks and bytes that
+are not UTF-8 with visible text.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ _ETHER = 10**18
 """Number of wei in an ether."""
 
 SHORT, LONG = 100, 2_000
-"""Maximum number of characters of a value in a list, and on a page of its own."""
+"""Maximum number of characters of a value, in a list and on its own page."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShownText:
-    """A value as text, or the beginning of it."""
+    """A value as text, which may be cut."""
 
     text: str
     left: int = 0
-    """Number of characters or bytes that are left out."""
+    """Number of characters or bytes that are cut off."""
 
 
 def of_bytes(data: bytes, limit: int) -> ShownText:
     """Return bytes as text of at most ``limit`` characters, or as hex if they are not UTF-8 or
     have control characters other than line breaks and tabs."""
-    # Only decode the beginning; a character has at most four bytes.
+    # Decode only as many bytes as ``limit`` characters can have, four for each.
     head = data[: 4 * limit]
     try:
         text = codecs.getincrementaldecoder("utf-8")().decode(head, len(head) == len(data))
@@ -45,27 +45,28 @@ def of_bytes(data: bytes, limit: int) -> ShownText:
 
 
 def of_text(text: str, limit: int) -> ShownText:
-    """Return a text with escaped control characters, of at most ``limit`` characters."""
+    """Return the first ``limit`` characters of a text, with control characters escaped."""
     head = text[:limit]
     return ShownText(visible(head), len(text) - len(head))
 
 
 def visible(text: str) -> str:
-    """Return a text with ``\\u{…}`` for characters without a glyph, except line breaks and
-    tabs."""
+    """Return a text in which ``\\u{…}`` replaces characters that are not printable, except
+    line feeds and tabs."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() or c in "\n\t" else f"\\u{{{ord(c):x}}}" for c in text)
 
 
 def summary(tx: bytes, result: ExecTxResult | None, limit: int = SHORT) -> ShownText:
-    """Return one line about a transaction: its actions by its events, or its bytes."""
+    """Return a transaction as one line: its actions according to its events, or its bytes."""
     actions = _actions(result.events) if result else ""
     return of_text(actions, limit) if actions else of_bytes(tx, limit)
 
 
 def _actions(events: tuple[Event, ...]) -> str:
-    """Return the actions of a Cosmos SDK transaction, or a text for an Ethereum transaction."""
+    """Return the actions in the events of a Cosmos SDK transaction, ``Ethereum transaction``,
+    or an empty string for others."""
     found = [
         attribute.value.decode(errors="replace")
         for event in events
@@ -79,7 +80,7 @@ def _actions(events: tuple[Event, ...]) -> str:
 
 
 def moment(time_ns: int) -> str:
-    """Return a time to the second, and a dash for Go's zero time."""
+    """Return a time in UTC without fractions of a second; Go's zero time is a dash."""
     if time_ns <= ZERO_TIME:
         return "–"
     return to_text(time_ns // SECOND * SECOND).replace("T", " ").replace("Z", " UTC")
@@ -89,7 +90,7 @@ _UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 
 
 def age(time_ns: int) -> str:
-    """Return how long ago a time was, or the time itself if it is far away."""
+    """Return how long ago a time was, or the time itself after 100 days or in the future."""
     seconds = (time.time_ns() - time_ns) // SECOND
     if not 0 <= seconds < 100 * 86_400:
         return moment(time_ns)
@@ -108,29 +109,30 @@ def size(count: int) -> str:
 
 
 def number(value: int) -> str:
-    """Return a number with its thousands separated."""
+    """Return a number with commas between thousands."""
     return f"{value:,}"
 
 
 def amount(value: float) -> str:
-    """Return a number with as many digits as it needs, and "more" for infinity."""
+    """Return a number with at most three significant digits unless it is whole or large, and
+    "more" for infinity."""
     if value == float("inf"):
         return "more"
     return number(int(value)) if value == int(value) or value >= 1000 else f"{value:.3g}"
 
 
 def quantity(digits: str) -> str:
-    """Return a hex number of Ethereum's JSON-RPC in decimal."""
+    """Return a QUANTITY of Ethereum's JSON-RPC in decimal."""
     return number(int(digits, 16))
 
 
 def ether(digits: str) -> str:
-    """Return an amount of Ethereum's JSON-RPC in ether."""
+    """Return a QUANTITY in wei as text in ether."""
     return ether_of(int(digits, 16))
 
 
 def ether_of(wei: int) -> str:
-    """Return an amount in ether, exactly."""
+    """Return an amount of wei as text in ether, without rounding."""
     whole, rest = divmod(wei, _ETHER)
     fraction = f".{rest:018d}".rstrip("0") if rest else ""
     return f"{whole:,}{fraction} ether"

@@ -1,4 +1,4 @@
-"""Page of a transaction: result, events, bytes, and its Ethereum transactions."""
+"""Explorer page of a transaction: result, events, bytes and Ethereum transactions in it."""
 
 from __future__ import annotations
 
@@ -23,13 +23,14 @@ if TYPE_CHECKING:
 
 MAX_ABI_BYTES = 512 * 1024
 _MAX_ETHEREUM = 10
-"""Maximum number of shown Ethereum transactions of one node transaction."""
+"""Maximum number of Ethereum transactions to show of one node transaction."""
 _SCANNED_PENDING = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """A log of Ethereum's JSON-RPC, with its decoded values if the ABI has its event."""
+    """A log of Ethereum's JSON-RPC; ``decoded`` is ``None`` if the ABI does not have its
+    event."""
 
     json: dict[str, Any]
     decoded: DecodedAbi | None
@@ -37,7 +38,8 @@ class Log:
 
 @dataclass(frozen=True, slots=True)
 class EthereumTx:
-    """A transaction of Ethereum's JSON-RPC, with its receipt once it is in a block."""
+    """A transaction of Ethereum's JSON-RPC, its receipt if it is in a block, its logs, and its
+    decoded calldata."""
 
     json: dict[str, Any]
     receipt: dict[str, Any] | None
@@ -46,16 +48,16 @@ class EthereumTx:
 
 
 def tx(digest: str) -> str | Response:
-    """Transaction by its hash or its Ethereum hash."""
+    """Page of a transaction, by its hash or its Ethereum hash."""
     return _page(digest, None, "")
 
 
 def tx_with_abi(digest: str) -> str | Response:
-    """Transaction with logs and calldata decoded by the ABI of a form."""
+    """Page of a transaction with logs and calldata decoded by the ABI in a form."""
     given = read_form(MAX_ABI_BYTES).get("abi", "")
     if not g.node.has_evm:
         return _page(digest, None, given)
-    # The module needs the extra evm, which the EVM layer needs, too.
+    # Import the module only with the EVM layer, as both need the extra ``evm``.
     from .abi import Abi
 
     try:
@@ -84,14 +86,14 @@ def _page(digest: str, abi: Abi | None, given: str) -> str:
 
 
 def _pending_page(node: Node, wanted: bytes) -> str:
-    """Return the page of a pending transaction; raise ``TxNotFound``."""
+    """Return the page of a pending transaction; raise ``TxNotFound`` if it is not pending."""
     with suppress(NodeRPCError):
         for waiting in node.call("unconfirmed_txs", limit=_SCANNED_PENDING).txs:
             if wanted in (tx_hash(waiting), *_hashes(node, waiting)):
                 return render_template(
                     "noderpc_explorer/pending.html", hash=tx_hash(waiting), tx=waiting
                 )
-    raise TxNotFound(wanted, "it may be in a block that is not stored here, or not yet in one")
+    raise TxNotFound(wanted, "its block may not be stored here, or it may not have arrived yet")
 
 
 def _hash(text: str) -> bytes:
@@ -100,7 +102,7 @@ def _hash(text: str) -> bytes:
         found = bytes.fromhex(digits)
         if len(digits) == 64 and len(found) == 32:
             return found
-    raise ValueNotAllowed("expected a hash of 64 hex digits")
+    raise ValueNotAllowed(f"hash: expected 64 hex digits, got {text[:80]!r}")
 
 
 def _time_of(node: Node, height: int) -> int | None:
@@ -112,7 +114,8 @@ def _time_of(node: Node, height: int) -> int | None:
 
 
 def _by_ethereum_hash(node: Node, wanted: bytes) -> ResultTx | None:
-    """Return the node's transaction that contains an Ethereum transaction, or ``None``."""
+    """Return the node transaction that contains the Ethereum transaction with a hash, or
+    ``None``."""
     if not node.has_evm:
         return None
     try:
@@ -131,8 +134,8 @@ def _by_ethereum_hash(node: Node, wanted: bytes) -> ResultTx | None:
 
 
 def _hashes(node: Node, raw: bytes) -> tuple[bytes, ...]:
-    """Return the hashes of the Ethereum transactions in a node's transaction."""
-    # Without the EVM layer their transactions are unknown.
+    """Return the hashes of the Ethereum transactions in a node transaction."""
+    # Without the EVM layer, pages can't show Ethereum transactions.
     if not node.has_evm:
         return ()
     names = (each.other_hashes for each in features() if each.other_hashes)
@@ -144,7 +147,7 @@ def _ethereum(node: Node, raw: bytes, abi: Abi | None) -> list[EthereumTx]:
     found: list[EthereumTx] = []
     for each in _hashes(node, raw):
         name = f"0x{each.hex()}"
-        # Any bytes have a hash, so an unknown one is not an error.
+        # Ignore an unknown hash: the bytes may not be an Ethereum transaction.
         with suppress(ForwardedCallFailed):
             json = node.evm("eth_getTransactionByHash", name)
             if json is not None:

@@ -1,2 +1,2 @@
-"""The sans-I/O core: routes, parameters, messages, dispatch. It uses neither sockets nor
+"""JSON-RPC core without I/O: routes, parameters, sessions and dispatch, without sockets and
 Flask."""

@@ -1,5 +1,5 @@
-"""Context of a handler: the backend and its start, once in each process; the time budget and
-the view of the chain that the calls of a body share; and the sender's permissions."""
+"""Context of a handler, permissions of a sender, start of the backend once per process, and
+the budget and the view of the chain that the calls of a batch share."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ from .waiters import AsyncTxs, ScanLimit, WaiterLimit
 
 
 class BatchView:
-    """View of the chain for a batch: one snapshot, until a call needs a newer one."""
+    """View of the chain that the calls of a batch share: a snapshot, until a call needs a
+    newer chain."""
 
     def __init__(self, reads: ChainReads) -> None:
         self._reads = reads
@@ -37,38 +38,38 @@ class BatchView:
         """True while a read view of the store is open."""
 
     def version(self) -> ChainVersion | None:
-        """Return the version of the chain in the snapshot."""
+        """Return the version of the chain in the snapshot, which is opened if necessary."""
         if not self.is_held:
             self._version = self._read_view.enter_context(self._reads.read_view())
             self.is_held = True
         return self._version
 
     def close(self) -> None:
-        """Close the snapshot: the next call reads a newer chain."""
+        """Close the snapshot, so that the next call sees a newer chain."""
         self.is_held = False
         self._read_view.close()
 
 
-# geth: the time that its HTTP server allows for a response.
+# geth's HTTP server allows the same time for a response.
 BATCH_S = 30.0
-"""Maximum seconds of a batch."""
+"""Maximum seconds that the calls of a batch may take."""
 
 
 class BatchBudget:
-    """Budget of bytes and seconds that the calls of a batch share."""
+    """Limits on the bytes and the seconds of a batch."""
 
     def __init__(self, settings: Settings) -> None:
         self._until = time.monotonic() + BATCH_S
         self._bytes = settings.max_response_bytes
 
     def spent(self) -> RPCError | None:
-        """Return the error for all further calls once the budget is used up, else ``None``."""
+        """Return the error for further calls if the budget is used up, else ``None``."""
         if self._bytes <= 0:
             return AnswerTooLarge()
         return BatchTimedOut(BATCH_S) if time.monotonic() > self._until else None
 
     def consume(self, size: int) -> bool:
-        """Subtract the size of a response from the budget; return true if it fits."""
+        """Subtract the bytes of a response from the budget; return true if it fits."""
         self._bytes -= size
         return self._bytes > 0
 
@@ -77,16 +78,17 @@ _NO_FIELDS: Mapping[str, Any] = MappingProxyType({})
 
 
 class Permissions(NamedTuple):
-    """Permissions of the sender of a request or message, and the client whose limits apply."""
+    """Permissions of the sender of a request or websocket message."""
 
     may_read: bool = True
     may_write: bool = True
     may_sign: bool = False
-    """True if the node signs for the sender with its own keys."""
+    """True if the sender may have the node's keys sign."""
     client: str = ""
-    """Key of the client, for limits that are divided among clients."""
+    """Key of the client, by which limits are shared among clients."""
     denial: Callable[[str], Denied | None] | None = None
-    """Function that returns the app's decision about a method: ``None``, or a refusal."""
+    """Function that asks the app's ``authorize`` about a method: returns a refusal, or
+    ``None``."""
     fields: Mapping[str, Any] = _NO_FIELDS
     """Header fields of the request, or of the websocket's handshake, by their CGI names."""
 
@@ -94,8 +96,7 @@ class Permissions(NamedTuple):
         """Raise :exc:`~flask_noderpc.errors.NotAuthorized` unless the app lets the sender call
         a method.
 
-        Every sender may call ``health``: load balancers need it, and its result contains no
-        data.
+        Every sender may call ``health``, which load balancers need and which returns no data.
         """
         denied = self.denial(method) if self.denial and method != HEALTH else None
         if denied is not None:
@@ -106,7 +107,8 @@ ANONYMOUS = Permissions()
 
 
 class Start:
-    """Called before each call; raises the errors of the backend's ``start``."""
+    """Function object that starts the backend once per process, and raises the errors of its
+    start."""
 
     def __init__(self, backend: ChainBackend) -> None:
         self._backend = backend
@@ -119,7 +121,7 @@ class Start:
     def __call__(self) -> None:
         """Start the backend, unless this process has already started it."""
         if self._done_in == os.getpid():
-            # The store may have been closed since then.
+            # Call this again, as the store may have been closed since then.
             self._backend.start()
             return
         arrived = time.monotonic()
@@ -129,8 +131,8 @@ class Start:
 
     def _start(self, arrived: float) -> None:
         if self._failure is not None and self._failed_at >= arrived:
-            # Starting failed while this call waited; with a locked store each call would wait
-            # again.
+            # Raise the error of an attempt that failed while this call waited, instead of
+            # waiting for a locked store again.
             raise self._failure
         try:
             self._backend.start()
@@ -142,10 +144,10 @@ class Start:
 
 
 def _exit_at_sigterm() -> None:
-    """Let SIGTERM end the commands of ``flask`` like Ctrl-C.
+    """Let SIGTERM end a command of ``flask`` like Ctrl-C, so that it releases its lease.
 
-    By default it kills the process, and another machine would have to wait until its lease
-    expires. A handler that a server has installed stays.
+    By default, SIGTERM kills the process, and another producer has to wait until the lease
+    expires. A handler that a server has installed is not replaced.
     """
     is_command = os.environ.get("FLASK_RUN_FROM_CLI") == "true"
     is_main = threading.current_thread() is threading.main_thread()
@@ -161,27 +163,26 @@ def _close(reference: weakref.ref[ChainBackend]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """One mount, for its handlers."""
+    """Backend, settings, limits and caches of a mount, for its handlers."""
 
     backend: ChainBackend
     settings: Settings
     behaviours: Behaviours
     node_version: str
     encode: Callable[[object], bytes]
-    """Encodes a result as the dialect's JSON; for documents that are served in slices."""
+    """Function that encodes a result in the dialect's JSON."""
     waiters: WaiterLimit
     scans: ScanLimit
     async_txs: AsyncTxs
     propagates: Callable[[], bool] = lambda: False
-    """Function that returns true if exceptions other than our errors are raised to the server
-    or test."""
+    """Function that returns true if the app passes unexpected exceptions on to the server or
+    test."""
     log_call: Callable[..., None] | None = None
-    """Function called after each call with the values of ``rpc_called``, if this mount logs
-    calls."""
+    """Function that logs a call, given the values of ``rpc_called``; ``None`` if calls are not
+    logged."""
     client: str = ""
-    """Key of the client, for limits that are divided among clients."""
+    """Key of the client, by which limits are shared among clients."""
     memory: CacheMemory = field(default_factory=CacheMemory)
-    """The memory limit that all caches of the process share."""
+    """Memory limit that all caches of the process share."""
     memo: dict[str, Any] = field(default_factory=dict)
-    """Objects that are created once for a mount, such as constant documents and readers of the
-    backend."""
+    """Objects that are created once per mount, such as constant documents, by name."""

@@ -1,6 +1,7 @@
-"""API descriptions of a mount, derived from its route table and its dialect.
+"""API descriptions of a mount, made from its route table and its dialect.
 
-OpenAPI 3.1 describes GET, OpenRPC 1.2 the methods. Examples of parameters come from the chain.
+OpenAPI 3.1 describes the GET routes, OpenRPC 1.2 the JSON-RPC methods. Examples of parameters
+are taken from the chain.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ DISCOVER = "rpc.discover"
 
 _URI_VALUES = (
     ", and lists and objects as JSON."
-    " Integers may be in double quotes, too. An empty value counts as not given."
+    " Integers may also be in double quotes. An empty value counts as omitted."
 )
 _ERROR = {
     "type": "object",
@@ -48,18 +49,18 @@ _ERROR = {
     "required": ["jsonrpc", "error"],
 }
 
-# Errors of every method; some methods have further codes.
+# Errors that every method may return.
 _ERRORS = {
-    "InvalidParams": (InvalidParams(), "A parameter can't be read; the text names it."),
+    "InvalidParams": (InvalidParams(), "A parameter is invalid; the text names it."),
     "CallFailed": (CallFailed(), "The call failed; the text says why."),
 }
 
-# A host that is not served is refused first, in plain text.
+# Content of the 403 for a host that is not served, which is plain text.
 _HOST_REFUSED = {"text/plain": {"schema": {"type": "string"}}}
 
 
 def openapi(routes: Iterable[Route[Any]], dialect: Dialect, base: str) -> Json:
-    """Return the OpenAPI document of the GET routes under ``base`` and the dialect's mounts."""
+    """Return the OpenAPI document of GET routes at the path ``base``."""
     components = Components()
     paths = {f"/{route.name}": {"get": _get(route, dialect, components)} for route in routes}
     return {
@@ -78,7 +79,7 @@ def openapi(routes: Iterable[Route[Any]], dialect: Dialect, base: str) -> Json:
 
 
 def openrpc(routes: Iterable[Route[Any]], dialect: Dialect) -> Json:
-    """Return the OpenRPC document of the methods."""
+    """Return the OpenRPC document of the routes."""
     components = Components()
     methods = [
         {
@@ -110,7 +111,7 @@ def with_discover(
     true."""
 
     def discover(ctx: Context, params: NoParams) -> jsoncodec.Raw:
-        """This interface, as an OpenRPC document."""
+        """OpenRPC document of the methods that the node serves."""
         if "openrpc" not in ctx.memo:
             listed = [route for route in table if has(route.name)]
             ctx.memo["openrpc"] = jsoncodec.Raw(jsoncodec.encode(openrpc(listed, dialect)))
@@ -133,7 +134,7 @@ def _get(route: Route[Any], dialect: Dialect, components: Components) -> Json:
         "summary": route.doc,
         **({"tags": [route.tag]} if route.tag else {}),
         "responses": {
-            "200": _response("The answer.", _answer(route, dialect, components)),
+            "200": _response("The response.", _answer(route, dialect, components)),
             **{str(status.value): _failure(status) for status in sorted(dialect.failures)},
         },
     }
@@ -183,19 +184,20 @@ def _method_param(spec: ParamSpec, dialect: Dialect) -> Json:
 
 
 def _default(spec: ParamSpec, form: Json) -> dict[str, Json]:
-    # A string's default is empty and may be omitted; in a URI it would have quotes.
+    # Omit the default of a string, which is empty, and would need quotes in a URI.
     is_plain = isinstance(spec.default, int) and form.get("type") != "string"
     return {"default": spec.default} if is_plain else {}
 
 
 Values = Mapping[str, Any]
-"""Values by the names of parameters: hashes as bytes, other bytes as texts."""
+"""Example values by parameter name: hashes as bytes, other bytes as strings."""
 
 _PEER = "1f8a5e2c3b4d6a7988c0e1d2f3a4b5c6d7e8f901@127.0.0.1:26656"
 
 
 def of_chain(backend: ChainBackend) -> dict[str, Values | None]:
-    """Return values for the routes that require some; ``None`` if the chain has none yet."""
+    """Return example values from the chain for routes that need parameters, by route; ``None``
+    if the chain has no example yet."""
     latest = backend.reads.latest_height()
     by_hash = {"hash": backend.reads.block_meta(latest).block_id.hash} if latest else None
     recent = backend.reads.latest_txs(1)
@@ -225,8 +227,7 @@ def of_chain(backend: ChainBackend) -> dict[str, Values | None]:
 
 
 def examples_of(backend: ChainBackend) -> dict[str, dict[str, Any] | None]:
-    """Return parameters of GET from the chain, by route, for those that require any; ``None``
-    for a route without an example."""
+    """Return the examples of :func:`of_chain` in the notation of a URI."""
     return {
         route: None if values is None else {name: in_uri(each) for name, each in values.items()}
         for route, values in of_chain(backend).items()
@@ -234,15 +235,15 @@ def examples_of(backend: ChainBackend) -> dict[str, dict[str, Any] | None]:
 
 
 def in_uri(value: Json) -> str:
-    """Return a value as it is written in a URI, for every dialect."""
+    """Return an example value in the notation of a URI, which every dialect accepts."""
     if isinstance(value, bytes):
         return "0x" + value.hex().upper()
     return as_text(value) if not isinstance(value, str) else jsoncodec.encode(value).decode()
 
 
 def in_json(value: Json, form: Json) -> str:
-    """Return a value as the text of a JSON parameter with the schema ``form``: a string's
-    content, or JSON."""
+    """Return an example value as text for a JSON parameter with the schema ``form``: the
+    content of a string, or JSON."""
     if form in (forms.BASE64, forms.HASH, forms.HEX):
         content = value if isinstance(value, bytes) else str(value).encode()
         return content.hex() if form == forms.HEX else base64.b64encode(content).decode()

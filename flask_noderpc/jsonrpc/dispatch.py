@@ -1,12 +1,12 @@
-"""Dispatch of a call to its handler, the same for every transport.
+"""Dispatch of calls to their handlers, for every transport.
 
-1. A transport reads bytes, or the name and values of a GET. 2. The dialect's envelope parses
-the calls in a body. 3. The dispatcher finds the route's endpoint, reads its parameters, and
-calls the handler. 4. The dialect encodes the result, and the envelope adds what surrounds it.
+1. A transport reads a body, or the name and values of a GET. 2. The dialect's envelope parses
+the calls in the body. 3. The dispatcher finds the endpoint of the method, parses the
+parameters and calls the handler. 4. The dialect encodes the result, and the envelope makes the
+response.
 
-Exceptions of handlers and backends become error objects by
-:func:`.reply.to_rpc_error`. Only this module catches every exception, except those that
-servers raise while a body is read.
+:func:`.reply.to_rpc_error` turns exceptions of handlers and backends into error objects. Only
+this module catches all exceptions.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ from .params import MemoizedLoader, P, ParamLoader, Params
 from .reply import CallReply, Instrumentation, Reply, Reproducible, to_rpc_error
 from .route import CachedResult, ResultCache, Route, RouteTable
 
-# Calls of a batch between two yields to other requests.
+# Number of calls of a batch after which the snapshot is closed and other requests can run.
 _CALLS_BEFORE_YIELD = 20
 
 
-# Maximum contexts to cache; all calls of a client share one.
+# Maximum number of cached contexts, one per client.
 _MAX_CONTEXTS = 1024
 
-_EXCLUDED = "NODERPC_ALLOW_METHODS and NODERPC_DENY_METHODS leave it out"
+_EXCLUDED = "NODERPC_ALLOW_METHODS or NODERPC_DENY_METHODS excludes it"
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A route, ready to be called in one dialect."""
+    """A route with the parsers of its parameters for one dialect."""
 
     route: Route[Any]
     loader: ParamLoader[Any]
@@ -60,21 +60,22 @@ class Endpoint:
 
 
 SessionMethods = Mapping[str, Callable[[bytes, bytes], bytes]]
-"""Methods of one connection: functions that get the request's ID and parameters, and return the
-encoded result."""
+"""Methods that a websocket session handles: functions that return the encoded result, given
+the request's ID and its encoded parameters."""
 
 _NO_METHODS: SessionMethods = MappingProxyType({})
 
 RawParams = bytes | Mapping[str, str]
-"""Parameters as received: JSON, a query string, or the values of a URI and a form."""
+"""Unparsed parameters: JSON, a query string, or the values of a URI and a form by name."""
 
 _Steps = Generator[Pending[Any], None, CallReply]
-"""Steps of a call: the work that it waits for, if any, and finally its response."""
+"""Generator of a call: yields the work that the call waits for, if any, and returns its
+response."""
 
 
 class _Caller(NamedTuple):
-    """Permissions and transport of a call, its session's methods, and its batch's view of the
-    chain."""
+    """Permissions and transport of a call, the methods of its session, and the view of the
+    chain that its batch shares."""
 
     permissions: Permissions
     transport: str
@@ -82,15 +83,16 @@ class _Caller(NamedTuple):
     view: BatchView | None = None
 
     def close_view(self) -> None:
-        """Let the next calls of a batch see a newer chain."""
+        """Close the batch's view, so that its next calls see a newer chain."""
         if self.view is not None:
             self.view.close()
 
 
 class Dispatcher:
-    """Executes the calls of one mount; ``ready`` is called before each, and may raise.
+    """Executor of the calls of one mount.
 
-    ``hints`` has, for methods that are not served, the setting that enables them.
+    ``ready`` is called before each call, and raises if the backend can't start. ``hints`` say,
+    for methods that are not served, which setting enables them.
     """
 
     def __init__(
@@ -115,7 +117,7 @@ class Dispatcher:
         )
         self.backend = context.backend
         self.ready = ready
-        """Starts the backend, unless this process has already started it."""
+        """Function that starts the backend, unless this process has already started it."""
         self._hints = hints or {}
         cache_bytes = context.settings.cache_bytes
         self._cache = ResultCache(cache_bytes, context.memory) if cache_bytes else None
@@ -129,8 +131,8 @@ class Dispatcher:
 
     def _endpoint_of(self, route: Route[Any]) -> Endpoint:
         loader = self.loader(route.params, self._dialect.ignored.get(route.name, ()))
-        # Parameters are keys of the result cache, so routes with cached results also cache the
-        # parsed parameters by their text.
+        # Cache the parsed parameters of routes with cached results, as they are part of the
+        # key of a cached result.
         readers = (loader.from_query, loader.from_json)
         from_query, from_json = (
             map(self._memoized.reader, readers) if route.chain_only else readers
@@ -139,15 +141,15 @@ class Dispatcher:
         return Endpoint(route, loader, from_query, from_json, error_member)
 
     def loader(self, params: type[P], ignored: tuple[str, ...] = ()) -> ParamLoader[P]:
-        """Return the cached loader that reads parameters by the dialect's rules."""
+        """Return the loader for a type of parameters by the dialect's rules; loaders are
+        cached."""
         key = (params, ignored)
         if key not in self._loaders:
             self._loaders[key] = ParamLoader(params, self._dialect.params, ignored)
         return self._loaders[key]
 
     def get(self, name: str, values: RawParams, permissions: Permissions = ANONYMOUS) -> Reply:
-        """Execute a GET with a query string, or with the values of a URI and a form; return the
-        response."""
+        """Return the response to a GET of the route ``name``."""
         try:
             caller = _Caller(permissions, "get")
             answer = _finished(self._execute(name, values, URI_ID, caller))
@@ -157,14 +159,14 @@ class Dispatcher:
             return self._get_error_reply(URI_ID, error)
 
     def _get_error_reply(self, request_id: bytes | None, error: Exception) -> Reply:
-        """Return the response to a GET that failed or is forbidden."""
+        """Return the error response to a GET."""
         if isinstance(error, NotAuthorized):
             return self._denied(error, self.envelope.failure(request_id, to_rpc_error(error)))
         status = self._dialect.status_of(error)
         return Reply(status, self.envelope.failure(request_id, to_rpc_error(error)))
 
     def _denied(self, error: NotAuthorized, body: bytes) -> Reply:
-        """Return a response with the status and headers of the app's refusal."""
+        """Return a response with the status and headers that the app's ``authorize`` chose."""
         return Reply(HTTPStatus(error.status), body, headers=tuple(error.headers.items()))
 
     def _reply(self, answer: CallReply, caller: _Caller, *, is_cacheable: bool) -> Reply:
@@ -191,14 +193,14 @@ class Dispatcher:
         )
 
     def error_reply(self, error: NodeRPCError, request_id: bytes | None = None) -> Reply:
-        """Return the response to a request that is not a call, or is refused before it is
-        read."""
+        """Return the error response to a request that is invalid, or is refused before its
+        body is read."""
         if isinstance(error, InvalidRequest | ParseError):
             return self._invalid_reply(error)
         return self._get_error_reply(request_id, error)
 
     def _invalid_reply(self, error: RPCError, request_id: bytes | None = None) -> Reply:
-        """Return the response to a body that is not a call."""
+        """Return the error response to an invalid call."""
         return Reply(self.envelope.status_of(error), self.envelope.failure(request_id, error))
 
     def post(
@@ -207,10 +209,9 @@ class Dispatcher:
         permissions: Permissions = ANONYMOUS,
         session_methods: SessionMethods | None = None,
     ) -> Reply:
-        """Execute a JSON-RPC body; return the response, which is empty if it has only
-        notifications.
+        """Execute a JSON-RPC body; return the response, which is empty for notifications.
 
-        Only a websocket has session methods.
+        ``session_methods`` is not ``None`` if the body is a websocket message.
         """
         try:
             calls = self.envelope.parse(body, self._max_batch)
@@ -247,7 +248,7 @@ class Dispatcher:
         return Reply(HTTPStatus.OK, body, cacheable, headers=headers)
 
     def _is_cacheable(self, caller: _Caller) -> bool:
-        # A response for one sender may not be sent to another.
+        # If authorize decides per sender, caches must not send its response to another sender.
         return self._posts_cacheable and caller.permissions.denial is None
 
     def _answer_single(self, item: Call | BadCall, caller: _Caller) -> Reply:
@@ -264,7 +265,7 @@ class Dispatcher:
         budget = BatchBudget(self._context.settings)
         for number, item in enumerate(calls.items):
             if number and number % _CALLS_BEFORE_YIELD == 0:
-                # A snapshot of the store is not open for longer than this.
+                # Close the snapshot, as the store must not hold it for long.
                 caller.close_view()
                 next_turn()
             if isinstance(item, BadCall):
@@ -280,7 +281,7 @@ class Dispatcher:
     ) -> CallReply:
         refusal = budget.spent()
         if refusal is not None:
-            # Further results are not computed, as they would be dropped.
+            # Don't execute further calls, as their results would be dropped.
             return CallReply(self.envelope.failure(request_id, refusal))
         answer = self._answer(call, request_id, caller)
         if budget.consume(len(answer.body)):
@@ -300,7 +301,7 @@ class Dispatcher:
             return self._failed(error, request_id, caller)
 
     def _failed(self, error: Exception, request_id: bytes, caller: _Caller) -> CallReply:
-        """Return the response to a call that raised an error."""
+        """Return the error response to a call that raised an exception."""
         denied = error if isinstance(error, NotAuthorized) else None
         rpc_error = to_rpc_error(error)
         if caller.transport == "websocket":
@@ -310,14 +311,13 @@ class Dispatcher:
     def _propagate(self, error: Exception) -> None:
         """Raise an unexpected exception if the app propagates exceptions.
 
-        Calls of a websocket get a response instead, as the other calls of the connection would
-        be lost.
+        This is not called for a websocket, whose other calls would be lost.
         """
         if not isinstance(error, NodeRPCError) and self._context.propagates():
             raise error
 
     def waits(self, method: str) -> bool:
-        """Return true if a call of a method may wait for the store after it has begun."""
+        """Return true if calls of a method may wait for the store."""
         endpoint = self._endpoints.get(method)
         return endpoint is not None and endpoint.route.waits
 
@@ -328,7 +328,7 @@ class Dispatcher:
         permissions: Permissions,
         session_methods: SessionMethods,
     ) -> Pending[bytes]:
-        """Execute one call of a websocket, up to the point where it waits for the store; return
+        """Execute one call of a websocket until it waits for the store or has ended; return
         its pending response."""
         caller = _Caller(permissions, "websocket", session_methods)
         steps = self._execute(call.method, call.params, request_id, caller)
@@ -352,7 +352,7 @@ class Dispatcher:
     def _execute(
         self, name: str, given: RawParams, request_id: bytes, caller: _Caller
     ) -> _Steps:
-        """Execute a call of any transport; raise its errors."""
+        """Return the steps of a call of any transport, which raise the errors of the call."""
         method = caller.session_methods.get(name)
         endpoint = self._endpoints.get(name)
         waits = endpoint is not None and endpoint.route.waits
@@ -365,8 +365,7 @@ class Dispatcher:
         ):
             if method is not None:
                 self._check_session_method(name, caller.permissions)
-                # A subscription begins at the current chain, even if earlier calls have read an
-                # older one.
+                # Close the batch's view, as a subscription starts at the current block.
                 caller.close_view()
                 assert isinstance(given, bytes)
                 result = method(request_id, given)
@@ -390,7 +389,7 @@ class Dispatcher:
             return CallReply(body, encoded, endpoint.route)
 
     def _make_ready(self, endpoint: Endpoint) -> None:
-        # Immutable results are served even if the store can't be read.
+        # Don't start the backend for immutable results, which need no store.
         if not endpoint.route.is_immutable:
             self.ready()
 
@@ -422,13 +421,14 @@ class Dispatcher:
             return cached
         encoded = self._compute(caller, route, params)
         if reads.version() != version or encoded.marks:
-            # A block was committed meanwhile: the version of the result is unknown.
+            # Don't cache a result if a block was committed since, as its version is unknown.
             return encoded
         frame = self.envelope.result_frame(URI_ID, endpoint.error_member)
         return self._cache.put(route.name, params, version, encoded, frame)
 
     def _compute(self, caller: _Caller, route: Route[Any], params: Params) -> CachedResult:
-        # Decided before the read: a block that arrives meanwhile may replace provisional data.
+        # Decide before the data is read, as a new block may replace provisional data
+        # meanwhile.
         cacheable = route.cache.allows(params, self.backend.reads)
         reads.begin_reads()
         answer = route.call(self._context_of_client(caller.permissions.client), params)
@@ -440,27 +440,25 @@ class Dispatcher:
         return CachedResult(self._dialect.encode(answer), cacheable, marks=marks)
 
     def admit(self, name: str, permissions: Permissions) -> tuple[Route[Any], Context]:
-        """Return a route and the context of its caller, for a page that shows its result.
+        """Return a route and its context for a page that calls the handler itself.
 
-        Raise the errors that a call of the route by this caller raises before its handler runs.
+        Raise the same errors as a call with these permissions before its handler runs.
         """
         endpoint = self._permitted(name, self._endpoints.get(name), permissions)
         self._make_ready(endpoint)
         return endpoint.route, self._context_of_client(permissions.client)
 
     def call(self, name: str, params: Params, permissions: Permissions, transport: str) -> Any:
-        """Return the result of a call by another protocol than JSON-RPC.
-
-        Raise the errors of the call.
-        """
+        """Return the result of a call by a protocol other than JSON-RPC; raise the errors of
+        the call."""
         with self.instrumented(name, transport, permissions):
             route, ctx = self.admit(name, permissions)
             found = route.call(ctx, params)
             return found.result() if route.waits else found
 
     def _check_session_method(self, name: str, permissions: Permissions) -> None:
-        """Raise unless a session method is served, and the sender may call it."""
-        # First, so that a sender without permission can't find out which methods exist.
+        """Raise an error unless a session method is served and the sender may call it."""
+        # Check permissions first, so that others can't find out which methods exist.
         permissions.check(name)
         if not self.guard.has(name):
             raise self.envelope.unknown_method(name, _EXCLUDED)
@@ -468,15 +466,15 @@ class Dispatcher:
     def _permitted(
         self, name: str, endpoint: Endpoint | None, permissions: Permissions
     ) -> Endpoint:
-        """Return the endpoint of a method; raise unless the sender may call it."""
+        """Return the endpoint of a method; raise an error unless the sender may call it."""
         permissions.check(name)
         if endpoint is None:
             hint = self._hints.get(name, "") if self.guard.has(name) else _EXCLUDED
             raise self.envelope.unknown_method(name, hint)
         if endpoint.route.writes and not permissions.may_write:
             raise OriginRefused(
-                "pages of another site may not change state here (NODERPC_WRITE_ORIGINS allows"
-                " their origin)"
+                "pages of another site may not change state through this node; add their"
+                " origin to NODERPC_WRITE_ORIGINS"
             )
         if endpoint.route.signs and not permissions.may_sign:
             raise SigningRefused
@@ -484,7 +482,7 @@ class Dispatcher:
 
 
 def _finished(steps: _Steps) -> CallReply:
-    """Return the response, after waiting for the call's work."""
+    """Run all steps of a call, waiting for its work; return the response."""
     try:
         while True:
             next(steps)

@@ -1,4 +1,4 @@
-"""Access control of methods: allow and deny lists, and the app's ``authorize``."""
+"""Access control for methods: allow and deny lists, and the app's ``authorize``."""
 
 from __future__ import annotations
 
@@ -16,26 +16,25 @@ from ..errors import InvalidSetting, short_repr
 log = logging.getLogger("flask_noderpc.guard")
 
 Authorize = Callable[[Any, str], "bool | Denied"]
-"""Function that decides about a call, given its request, which is Flask's, and its method. For
-the handshake of a websocket the method is ``websocket``, and calls in its messages come with
-the handshake's request."""
+"""Function that decides about a call, given Flask's request and the method. For the handshake
+of a websocket, the method is ``websocket``; for calls on a websocket, the request is the
+handshake's."""
 
 WEBSOCKET, HEALTH = "websocket", "health"
 STATUS = "status"
-"""Method whose permission is needed for pages with examples from the chain, or with its
-state."""
+"""Method that a client must be allowed to call to read pages with data of the chain."""
 
-# RFC 9110, 5.1.
+# Header names (RFC 9110, 5.1), and headers that only the server sets.
 _FIELD_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _OF_THE_SERVER = {"connection", "content-length", "transfer-encoding"}
 
 
 @dataclass(frozen=True, slots=True)
 class Denied:
-    """Refusal of a call by ``authorize``.
+    """Refusal of a call, which ``authorize`` returns.
 
-    The HTTP response has ``status`` and ``headers`` if all its calls are denied; the JSON-RPC
-    error has ``message``.
+    If all calls of a request are denied, the HTTP response has ``status`` and ``headers``.
+    ``message`` is the message of the JSON-RPC error.
     """
 
     status: int = 403
@@ -50,36 +49,39 @@ class Denied:
         for name, value in headers.items():
             if not (isinstance(name, str) and _FIELD_NAME.fullmatch(name)):
                 raise ValueError(
-                    f"Denied(headers=...): {short_repr(name)} is not a header name"
+                    f"Denied(headers=...): expected a header name, got {short_repr(name)}"
                 )
             if name.lower() in _OF_THE_SERVER:
-                raise ValueError(f"Denied(headers=...): {name} is set by the server")
+                raise ValueError(
+                    f"Denied(headers=...): {name} is set by the server; leave it out"
+                )
             if not (isinstance(value, str) and value.isascii() and value.isprintable()):
                 raise ValueError(
-                    f"Denied(headers=...): {short_repr(value)} is not a header value"
+                    "Denied(headers=...): expected a printable ASCII string as the value of"
+                    f" {name}, got {short_repr(value)}"
                 )
         if not isinstance(self.message, str):
             raise ValueError(f"Denied(message={short_repr(self.message)}): expected a string")
-        # Raises UnicodeEncodeError for half a surrogate pair, which JSON can't contain.
+        # Raise UnicodeEncodeError for a lone surrogate, which JSON can't contain.
         self.message.encode()
-        # A copy: a later change would not be checked.
+        # Store a copy, as later changes of the mapping would not be checked.
         object.__setattr__(self, "headers", headers)
 
 
 def bind_authorizer(authorize: Authorize, request: object) -> Callable[[str], Denied | None]:
     """Return a function that decides about the calls of one request; ``None`` allows a call.
 
-    A call is allowed only if ``authorize`` returns ``True``; an exception is logged and denies
-    it.
+    A call is allowed only if ``authorize`` returns ``True``. An exception is logged, and the
+    call is denied.
     """
 
     def denial(method: str) -> Denied | None:
         try:
             found = authorize(request, method)
         except Exception:
-            log.exception("the host's authorize failed, and so %s is refused", method)
+            log.exception("the app's authorize raised an error; %s is refused", method)
             return Denied()
-        # Other true values are not enough.
+        # Only True allows the call, not other true values.
         if found is True:
             return None
         return found if isinstance(found, Denied) else Denied()
@@ -88,9 +90,9 @@ def bind_authorizer(authorize: Authorize, request: object) -> Callable[[str], De
 
 
 class Guard:
-    """Lists of the methods that are served, on every transport.
+    """Allow and deny lists of methods, for every transport.
 
-    ``allow`` and ``deny`` are names of methods, in which ``*`` stands for any part.
+    ``allow`` and ``deny`` are method names, in which ``*`` matches any part.
     """
 
     def __init__(
@@ -101,13 +103,15 @@ class Guard:
         self._allow, self._deny = tuple(allow), tuple(deny)
 
     def has(self, method: str) -> bool:
-        """Return true if the method is served at all."""
+        """Return true if the lists allow a method."""
         return _lists(self._allow, method) and not _lists(self._deny, method)
 
     def check_names(self, known: Collection[str], unchecked: tuple[str, ...] = ()) -> None:
         """Raise :exc:`~flask_noderpc.errors.ConfigurationError` for a name that matches no
-        known method, as a misspelled name would deny nothing; not for names that begin with one
-        of ``unchecked``."""
+        method in ``known``: a misspelled name would deny nothing.
+
+        Names that begin with a prefix in ``unchecked`` are not checked.
+        """
         for setting, patterns in (("ALLOW", self._allow), ("DENY", self._deny)):
             for pattern in patterns:
                 if pattern.startswith(unchecked) or any(
@@ -126,4 +130,4 @@ def _lists(patterns: tuple[str, ...], method: str) -> bool:
 
 
 OPEN = Guard()
-"""Serves every method."""
+"""Guard that allows every method."""

@@ -1,4 +1,4 @@
-"""Parameters of a route: declared as a dataclass, read from a query string or from JSON."""
+"""Parameters of a route: declared as a dataclass, parsed from a query string or from JSON."""
 
 from __future__ import annotations
 
@@ -18,24 +18,26 @@ if TYPE_CHECKING:
 
 
 def values_of(query: bytes) -> Mapping[str, str]:
-    """Return the values in a query string, of a repeated name the first; raise
+    """Return the values in a query string by name, the first one of a repeated name; raise
     :exc:`~flask_noderpc.errors.InvalidParams` if it is not UTF-8."""
     check_text("query string", query)
     return dict(reversed(parse_qsl(query.decode(), keep_blank_values=True)))
 
 
 def check_text(what: str, escaped: bytes) -> None:
-    """Raise :exc:`~flask_noderpc.errors.InvalidParams` if unescaped bytes are not UTF-8."""
+    """Raise :exc:`~flask_noderpc.errors.InvalidParams` if URL-encoded text is not UTF-8;
+    ``what`` names it in the error."""
     if escaped.isascii() and b"%" not in escaped:
         return
-    # Werkzeug would leave such an escape unchanged, and the transaction would have other bytes.
+    # Refuse escapes of other bytes, which Werkzeug would leave unchanged: a transaction would
+    # then have different bytes.
     if not (is_utf8(escaped) and is_utf8(unquote_to_bytes(escaped))):
         raise not_utf8(what)
 
 
 def not_utf8(what: str) -> InvalidParams:
     """Return the error for bytes that are not UTF-8."""
-    return InvalidParams(f"the {what} is not UTF-8; write other bytes as hex behind 0x")
+    return InvalidParams(f"{what}: expected UTF-8; write other bytes as hex after 0x")
 
 
 def is_utf8(text: bytes) -> bool:
@@ -49,7 +51,7 @@ def is_utf8(text: bytes) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Params:
-    """Base of every parameter class; field order is the positional order."""
+    """Base class of parameters; the order of fields is the order of positional parameters."""
 
 
 P = TypeVar("P", bound="DataclassInstance")
@@ -60,18 +62,21 @@ DOCUMENT_RULES = ParamRules()
 def param(
     kind: ParamField, *, doc: str, default: Any = MISSING, wire: str | None = None
 ) -> Any:
-    """Declare one parameter; it is required without a default."""
+    """Return the dataclass field of a parameter; it is required if it has no default.
+
+    ``wire`` is its name in requests if that differs from the field's.
+    """
     return field(default=default, metadata={"kind": kind, "doc": doc, "wire": wire})
 
 
 @dataclass(frozen=True, slots=True)
 class NoParams(Params):
-    """Parameters of routes without parameters."""
+    """Parameters of a route that has none."""
 
 
 @dataclass(frozen=True, slots=True)
 class ParamSpec:
-    """One parameter in the API."""
+    """Description of one parameter; ``wire`` is its name in requests."""
 
     name: str
     wire: str
@@ -81,7 +86,7 @@ class ParamSpec:
     doc: str
 
 
-# By the annotation of a field that is not declared with param().
+# Kinds of fields that are not declared with param(), by their annotation.
 _KINDS: Mapping[Any, ParamField] = {
     str: Text(),
     int: Int64(),
@@ -94,7 +99,8 @@ _KINDS: Mapping[Any, ParamField] = {
 def specs(params: type[DataclassInstance]) -> tuple[ParamSpec, ...]:
     """Return the parameters of a dataclass, in positional order.
 
-    Raise :exc:`~flask_noderpc.errors.ConfigurationError` for a field of unknown kind.
+    Raise :exc:`~flask_noderpc.errors.ConfigurationError` for a field whose annotation is not
+    supported.
     """
     return tuple(_spec(params, row) for row in fields(params))
 
@@ -118,24 +124,25 @@ def _kind_of(params: type[DataclassInstance], name: str) -> ParamField:
         hint = get_type_hints(params)[name]
     except NameError as error:
         raise ConfigurationError(f"{params.__name__}.{name}: {error}") from None
-    # A type, or a union of it and None.
+    # Accept a type, or a union of the type and None.
     others = [one for one in get_args(hint) if one is not NoneType]
     if NoneType in get_args(hint) and len(others) == 1:
         hint = others[0]
     if hint not in _KINDS:
         raise ConfigurationError(
-            f"{params.__name__}.{name}: no parameter is read as {hint}; annotate it as str,"
-            " int, bool, bytes or tuple[str, ...], or declare it with flask_noderpc.param()"
+            f"{params.__name__}.{name}: expected the annotation str, int, bool, bytes or"
+            f" tuple[str, ...], got {hint}; use one of these, or declare the field with"
+            " flask_noderpc.param()"
         )
     return _KINDS[hint]
 
 
 class ParamLoader(Generic[P]):
-    """Reads a route's parameters; every failure is an :exc:`InvalidParams` that names the
+    """Parser of a route's parameters; each error is an :exc:`InvalidParams` that names the
     parameter.
 
-    Empty and null values count as not given, as in CometBFT. Unknown names are ignored, and
-    also the names in ``ignored``, which come after the others in an array.
+    Empty and null values count as omitted, as in CometBFT. Unknown names are ignored.
+    ``ignored`` are names of further parameters without effect; in an array they come last.
     """
 
     def __init__(
@@ -154,7 +161,7 @@ class ParamLoader(Generic[P]):
         )
 
     def from_uri(self, values: Mapping[str, str]) -> P:
-        """Read parameters from the values of a URI; the first of a repeated name counts."""
+        """Return the parameters from the values of a URI by name."""
         prefix = self._rules.uri_prefix
         given = {}
         for position, spec, reader in self._readers:
@@ -164,11 +171,11 @@ class ParamLoader(Generic[P]):
         return self._build(given, prefix)
 
     def from_query(self, query: bytes) -> P:
-        """Read parameters from a query string as it was sent."""
+        """Return the parameters from an encoded query string."""
         return self.from_uri(values_of(query))
 
     def from_json(self, raw: bytes) -> P:
-        """Read parameters from an object, an array, null, or nothing."""
+        """Return the parameters from JSON: an object, an array, null, or an empty string."""
         prefix = self._rules.json_prefix
         values = self._members(raw) if raw and raw != b"null" else {}
         given = {
@@ -210,17 +217,18 @@ class ParamLoader(Generic[P]):
         return self._params(**given)
 
 
-# Longer texts are seldom sent twice. These take at most 2 MB for a dispatcher.
+# Maximum bytes of cached parameters, as longer ones are seldom sent twice, and maximum number;
+# they take at most 2 MB per dispatcher.
 _MAX_MEMOIZED_BYTES, _MAX_MEMOIZED = 512, 1_024
 
 
 class MemoizedLoader:
-    """LRU cache of parameters by their texts."""
+    """LRU cache of parsed parameters by their text."""
 
     def __init__(self) -> None:
         self._cached = lru_cache(_MAX_MEMOIZED)(lambda read, raw: read(raw))
 
     def reader(self, read: Callable[[bytes], P]) -> Callable[[bytes], P]:
-        """Return a reader with a cache for short texts."""
+        """Return ``read`` with a cache for short texts."""
         cached = self._cached
         return lambda raw: cached(read, raw) if len(raw) <= _MAX_MEMOIZED_BYTES else read(raw)

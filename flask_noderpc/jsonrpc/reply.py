@@ -1,5 +1,5 @@
-"""Responses of a dispatcher, errors included, and those that a response cache may store; and
-reports of its calls to the signal ``rpc_called``, the log of calls and a tracer."""
+"""Responses of a dispatcher, conversion of exceptions to error objects, and reports of calls
+to the signal ``rpc_called``, the log of calls and a tracer."""
 
 from __future__ import annotations
 
@@ -36,23 +36,26 @@ _FORBIDDEN = -32001
 
 
 def to_rpc_error(error: Exception) -> RPCError:
-    """Return the error object of an exception, and log the exception; only our own exceptions
-    show their text."""
+    """Return the error object for an exception, and log the exception if it is the server's
+    fault.
+
+    Only the texts of this package's exceptions are shown to the client.
+    """
     match error:
         case StoreError():
-            # The path of the store is only for the operator.
+            # Log the text with the path of the store, which clients don't get.
             log.error("%s", error)
         case ConfigurationError():
             log.error("the node can't start: %s", error)
         case NodeRPCError():
             pass
         case _:
-            log.error("a call failed", exc_info=error)
+            log.error("unexpected error in a call", exc_info=error)
     return as_rpc_error(error)
 
 
 def as_rpc_error(error: Exception) -> RPCError:
-    """Return the error object of an exception without logging."""
+    """Return the error object for an exception without logging it."""
     match error:
         case RPCError():
             return error
@@ -61,7 +64,7 @@ def as_rpc_error(error: Exception) -> RPCError:
         case ConfigurationError():
             return InternalError("the node can't start; the server's log says why")
         case Forbidden():
-            # JSON-RPC 2.0: codes from -32000 to -32099 are for servers.
+            # JSON-RPC 2.0 reserves codes from -32000 to -32099 for servers.
             return CallFailed(error.text, error.hint, code=_FORBIDDEN, message="Forbidden")
         case NodeRPCError():
             return CallFailed(error.text, error.hint)
@@ -79,31 +82,32 @@ class Reply(NamedTuple):
     body: bytes
     cacheable: bool = False
     etag: str = ""
-    """ETag of the result; empty without one."""
+    """ETag of the result; empty if it has none."""
     reproducible: Reproducible | None = None
     headers: tuple[tuple[str, str], ...] = ()
-    """Further headers: of the app's refusal, or the marks of a result."""
+    """Additional headers, from the app's refusal or from the marks of a result."""
 
 
 class CallReply(NamedTuple):
-    """Response to one call, with its result and its route unless it failed."""
+    """Response to one call; if it succeeded, with its result and its route."""
 
     body: bytes
     encoded: CachedResult = _EMPTY_RESULT
     route: Route[Any] | None = None
     denied: NotAuthorized | None = None
-    """The app's refusal of the call."""
+    """Refusal of the call by the app's ``authorize``."""
 
 
 class Reproducible(NamedTuple):
-    """Result of one call, with the data needed to decide whether it is still valid."""
+    """Result of one call, with what is needed to decide if a cached response is still
+    valid."""
 
     route: Route[Any]
     encoded: CachedResult
     transport: str
     reads: ChainReads
     instrumented: Callable[[str, str], AbstractContextManager[None]]
-    """Function that returns the context of a call, given its method and transport."""
+    """Function that returns a context that reports a call, given its method and transport."""
 
     @property
     def may_hold(self) -> bool:
@@ -117,7 +121,8 @@ class Reproducible(NamedTuple):
         return self.encoded.holds(self.reads.version())
 
     def reported(self) -> AbstractContextManager[None]:
-        """Report a cached response to ``rpc_called`` and the log of calls."""
+        """Return a context that reports a cached response to ``rpc_called`` and the log of
+        calls."""
         return self.instrumented(self.route.name, self.transport)
 
 
@@ -125,9 +130,9 @@ _NO_REPORT = nullcontext()
 
 
 class Instrumentation:
-    """Reports the calls of one dispatcher when they end.
+    """Reporter of one dispatcher's calls.
 
-    ``names`` are its methods, and ``code`` returns the code of an error.
+    ``names`` are the dispatcher's methods, and ``code`` returns the JSON-RPC code of an error.
     """
 
     def __init__(
@@ -135,7 +140,7 @@ class Instrumentation:
     ) -> None:
         self._context, self._names, self._code = context, names, code
         self._tracing: Any = None
-        # Without opentelemetry-api there are no traces.
+        # Create no spans if opentelemetry-api is not installed.
         with suppress(ModuleNotFoundError):
             self._tracing = import_module(".tracing", __package__)
 
@@ -148,15 +153,15 @@ class Instrumentation:
         is_session_method: bool = False,
         in_steps: bool = False,
     ) -> AbstractContextManager[None]:
-        """Return the context of a call.
+        """Return a context that reports the call executed in it.
 
-        ``is_session_method`` is true for a method that is not in the table, ``in_steps`` for a
-        call between whose steps other calls run.
+        ``is_session_method`` is true for a method of a websocket session, ``in_steps`` if
+        other calls may run between the steps of this call.
         """
         context = self._context
         is_known = is_session_method or method in self._names
         span: CallSpan | None = None
-        # Checked here, as most processes set no tracer provider.
+        # Check this before starting a span, as most processes have no tracer provider.
         if (tracing := self._tracing) and not isinstance(
             tracing.trace.get_tracer_provider(), tracing.trace.ProxyTracerProvider
         ):
@@ -177,7 +182,8 @@ class Instrumentation:
         current: AbstractContextManager[object],
     ) -> Iterator[None]:
         began, outcome = time.perf_counter(), 0
-        # Includes the log and the receivers: their reports belong to the call.
+        # Include the log and the receivers of the signal in the span, as they belong to the
+        # call.
         with current:
             try:
                 yield
@@ -191,7 +197,8 @@ class Instrumentation:
                     "outcome": outcome,
                     "transport": transport,
                 }
-                # Not with the signal: its sender is the backend, which other mounts may share.
+                # Don't log by the signal: its sender is the backend, which several mounts may
+                # share.
                 if self._context.log_call is not None:
                     self._context.log_call(**report)
                 emit(rpc_called, self._context.backend, **report)

@@ -1,6 +1,6 @@
-"""Routes of the RPC, the table of a mount, and the cache of their encoded results.
+"""Routes of the RPC, the route table of a mount, and the cache of encoded results.
 
-Cached results are never invalidated: after a change of the chain, the keys are different.
+Cached results are not invalidated: the cache key has the version of the chain.
 """
 
 from __future__ import annotations
@@ -23,25 +23,27 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Cache:
-    """Conditions under which HTTP caches may store a response."""
+    """Conditions under which HTTP caches may store a route's responses."""
 
     always: bool = False
     immutable_with: str | None = None
-    """Name of the parameter that makes the response immutable when it is given."""
+    """Name of a parameter; if it is given, the response never changes."""
     final: Callable[[Any], bool] | None = None
-    """Function that returns true if a result is final."""
+    """Function that returns true if a result never changes; ``None`` if all results are
+    final."""
     of_results: bool = False
-    """True if the response depends on the results of a height, which may be provisional."""
+    """True if the response depends on the block results of a height, which may be
+    provisional."""
 
     def may_allow(self, params: Params) -> bool:
-        """Return true if some responses to these parameters may be cached."""
+        """Return true if responses to these parameters may be cached once they are final."""
         return self.always or (
             self.immutable_with is not None and getattr(params, self.immutable_with) is not None
         )
 
     def allows(self, params: Params, reads: ChainReads) -> bool:
-        """Return true if final responses to these parameters may be cached; data of the given
-        height may still be provisional."""
+        """Return true if a final response to these parameters may be cached now, as the data
+        of the height is not provisional."""
         if not self.may_allow(params):
             return False
         height = (
@@ -59,8 +61,7 @@ WHEN_FOUND = Cache(always=True, final=lambda answer: answer is not None)
 
 @dataclass(frozen=True, slots=True)
 class Route(Generic[P]):
-    """One method of the interface; mypy checks its handler against its parameters and
-    result."""
+    """One RPC method; mypy checks its handler against its parameters."""
 
     name: str
     call: Callable[[Context, P], Any]
@@ -68,23 +69,24 @@ class Route(Generic[P]):
     result: type
     cache: Cache = NEVER
     chain_only: Callable[[Context, Any], bool] | bool = False
-    """True if its response depends only on its parameters and the chain; a function decides by
-    the context and the parameters."""
+    """True if the response depends only on the parameters and the chain; a function decides by
+    context and parameters."""
     reads_index: bool = False
-    """True if it reads the current index, not the snapshot of a batch."""
+    """True if the handler reads the current index instead of the snapshot of a batch."""
     is_immutable: bool = False
-    """True if its response never changes."""
+    """True if the response never changes."""
     writes: bool = False
-    """True if it changes state, which not every sender is allowed to do."""
+    """True if the method changes state, which pages of other sites may not do."""
     waits: bool = False
-    """True if its handler returns a :class:`~flask_noderpc.concurrency.Pending`, which waits
-    for the store: a websocket is read meanwhile."""
+    """True if the handler returns a :class:`~flask_noderpc.concurrency.Pending` that waits for
+    the store, so that a websocket can be read meanwhile."""
     signs: bool = False
-    """True if it uses the node's keys, which is only allowed for senders on its machine."""
+    """True if the method signs with the node's keys, which only senders on its machine may
+    do."""
     schema: type[WireSchema] | None = None
-    """Schema of a result of the app's own type, for which dialects have none."""
+    """Schema of the result, if its type is the app's own."""
     tag: str = ""
-    """Group in which documents and pages list it."""
+    """Group in which API documents and pages list the method."""
 
     @property
     def doc(self) -> str:
@@ -93,12 +95,12 @@ class Route(Generic[P]):
 
 
 def tagged(tag: str, rows: Iterable[Route[Any]]) -> tuple[Route[Any], ...]:
-    """Return the routes in the group ``tag``."""
+    """Return the routes with ``tag`` set."""
     return tuple(replace(row, tag=tag) for row in rows)
 
 
 class RouteTable(tuple[Route[Any], ...]):
-    """Routes in the order of the document; names are unique."""
+    """Routes with unique names, in the order of API documents."""
 
     __slots__ = ()
 
@@ -108,39 +110,42 @@ class RouteTable(tuple[Route[Any], ...]):
         seen: set[str] = set()
         for route in table:
             if route.name in seen:
-                raise ConfigurationError(f"route {route.name!r} is declared twice")
+                raise ConfigurationError(f"route {route.name!r} is declared twice; remove one")
             seen.add(route.name)
         return table
 
     def with_custom(self, more: Iterable[Route[Any]], name: str = "routes") -> RouteTable:
-        """Return the table with the app's routes, without those that it already has.
+        """Return the table with the app's routes added, except routes that it already has.
 
-        Raise :exc:`ConfigurationError` for a route that can't be served; ``name`` is the
-        argument in which it was given.
+        Raise :exc:`ConfigurationError` for an invalid route; ``name`` is the argument that has
+        the routes.
         """
         if isinstance(more, Route):
             more = (more,)
         if not isinstance(more, Iterable):
-            raise ConfigurationError(f"{name} is {short_repr(more)}: expected a list of Route")
+            raise ConfigurationError(
+                f"{name}: expected a list of Route, got {short_repr(more)}"
+            )
         return self + [_checked(route, name) for route in more if route not in self]
 
     def __add__(self, more: Iterable[Route[Any]]) -> RouteTable:  # type: ignore[override]
         return RouteTable((*self, *more))
 
     def schemas(self) -> dict[type, type[WireSchema]]:
-        """Return the schemas of routes, by their result types."""
+        """Return the schemas that routes declare, by result type."""
         found: dict[type, type[WireSchema]] = {}
         for route in self:
             if route.schema is None:
                 continue
             if found.setdefault(route.result, route.schema) is not route.schema:
                 raise ConfigurationError(
-                    f"route {route.name!r}: {route.result.__name__} has another schema already"
+                    f"route {route.name!r}: another route has a different schema for"
+                    f" {route.result.__name__}; use one schema"
                 )
         return found
 
     def by_name(self) -> dict[str, Route[Any]]:
-        """Return the routes by their names."""
+        """Return the routes by name."""
         return {route.name: route for route in self}
 
 
@@ -150,48 +155,49 @@ def _is_schema(schema: object) -> bool:
 
 def _checked(route: object, name: str) -> Route[Any]:
     if not isinstance(route, Route):
-        raise ConfigurationError(f"{name}: {short_repr(route)} is not a Route")
+        raise ConfigurationError(f"{name}: expected a Route, got {short_repr(route)}")
     if not (isinstance(route.params, type) and is_dataclass(route.params)):
         raise ConfigurationError(
             f"route {route.name!r}: params: expected a dataclass, got"
-            f" {short_repr(route.params)}; use flask_noderpc.NoParams for a route without any"
+            f" {short_repr(route.params)}; use flask_noderpc.NoParams for no parameters"
         )
     if route.chain_only and route.params.__hash__ is None:
         raise ConfigurationError(
-            f"route {route.name!r}: with chain_only, answers are cached by their parameters:"
-            f" make {route.params.__name__} a dataclass(frozen=True)"
+            f"route {route.name!r}: chain_only needs hashable parameters; make"
+            f" {route.params.__name__} a dataclass(frozen=True)"
         )
     if route.schema is not None and not _is_schema(route.schema):
         raise ConfigurationError(
-            f"route {route.name!r}: its schema is a subclass of WireSchema, not"
+            f"route {route.name!r}: schema: expected a subclass of WireSchema, got"
             f" {short_repr(route.schema)}"
         )
     specs(route.params)
-    # A generic such as dict[str, int].
+    # Use the class of a generic such as dict[str, int].
     return replace(route, result=get_origin(route.result) or route.result)
 
 
-# The key, the entry and its objects, in addition to the bytes of the response and the
+# Approximate bytes of a cache entry and its objects, in addition to the response and the
 # parameters.
 _OVERHEAD_BYTES = 1_000
 _MAX_ENTRIES = 1_000_000
 
 
 class CachedResult(NamedTuple):
-    """An encoded result, and its attributes for caches."""
+    """An encoded result, and what caches need to know about it."""
 
     result: bytes | memoryview
     cacheable: bool = False
     etag: str = ""
-    """ETag of the result; empty without one."""
+    """ETag of the result; empty if it has none."""
     version: ChainVersion | None = None
-    """Version of the chain from which it was computed, if it depends only on the chain."""
+    """Version of the chain from which the result was computed; ``None`` if it also depends on
+    other data."""
     reply: bytes = b""
-    """Complete body for a GET of a cached result, as copying a large one takes long."""
+    """Complete body of the response to a GET, which avoids copying a large cached result."""
     params_bytes: int = 0
-    """Approximate bytes of the parameters of a cached result."""
+    """Approximate bytes of the parameters in the cache key."""
     marks: Marks = ()
-    """Headers that say what is not proven or incomplete; a result with any is not cached."""
+    """Headers that say which data is incomplete or not proven; such a result is not cached."""
 
     def holds(self, version: ChainVersion | None) -> bool:
         """Return true if the result is valid for a version of the chain."""
@@ -210,11 +216,11 @@ def _weight(entry: CachedResult) -> int:
 
 
 class ResultCache:
-    """Cached results of one mount, final or of the head, bounded in bytes."""
+    """Cache of one mount's results, final or of the latest block, bounded in bytes."""
 
     def __init__(self, max_bytes: int, memory: CacheMemory | None = None) -> None:
         memory = memory or CacheMemory(max_bytes)
-        # A quarter for the head: results of one block seldom take more.
+        # Results of the latest block get a quarter of the memory, as they seldom need more.
         head_bytes = max_bytes // 4
         self._final: _Answers = LRUCache(_MAX_ENTRIES, max_bytes - head_bytes, _weight, memory)
         self._head: _Answers = LRUCache(_MAX_ENTRIES, head_bytes, _weight, memory)
@@ -238,9 +244,10 @@ class ResultCache:
         encoded: CachedResult,
         frame: tuple[bytes, bytes],
     ) -> CachedResult:
-        """Cache a result: until evicted if it is final, else until the next block.
+        """Cache a result and return it: a final one until it is evicted, others until the next
+        block.
 
-        ``frame`` is the JSON before and after it in the response to a GET.
+        ``frame`` is the JSON before and after the result in the response to a GET.
         """
         etag = blake2b(encoded.result, digest_size=16).hexdigest()
         before, behind = frame
@@ -250,7 +257,7 @@ class ResultCache:
         if encoded.cacheable:
             return self._final.put((name, params, version.history), entry)
         if self._version != version:
-            # Results of an older head are not requested again.
+            # Drop the results of the previous block, which are not used again.
             self._version = version
             self._head.clear()
         return self._head.put((name, params, version), entry)

@@ -1,4 +1,4 @@
-"""Websocket sessions: the base class of both APIs, and the session of the node RPC."""
+"""Websocket sessions: the base class for all APIs, and the session of the node RPC."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ T = TypeVar("T", bound=Hashable)
 
 
 class Peer(Protocol):
-    """The other end of a session: an open connection."""
+    """The open connection of a session."""
 
     def send(self, *payloads: bytes) -> None:
         """Send messages."""
@@ -35,14 +35,14 @@ class Peer(Protocol):
         """Signal that the session has messages to send."""
 
     def drop(self, reason: str) -> None:
-        """Close the connection of a slow peer."""
+        """Close the connection, whose client is too slow."""
 
 
 class WebSocketSession(ABC, Generic[K, T]):
-    """Executes the messages of one connection, and collects its notifications.
+    """Executor of one connection's messages, with its subscriptions.
 
-    Subscriptions have names of type ``K``, and topics the type ``T``. ``follow`` starts reading
-    the events of a topic.
+    ``K`` is the type of subscription names, and ``T`` the type of topics. ``follow`` starts
+    the feed of a topic's events.
     """
 
     def __init__(
@@ -58,21 +58,21 @@ class WebSocketSession(ABC, Generic[K, T]):
         self._buffers = hub
         self._follow = follow
         self._send = peer.send
-        # The callback also identifies the client in the buffers.
+        # This callback also identifies the client in the event buffers.
         self._wake = peer.wake
         self._permissions = permissions
         self._subscriptions = ClientSubscriptions[K](hub, self._wake, dispatcher.backend)
 
     @abstractmethod
     def receive(self, body: bytes) -> None:
-        """Execute a message."""
+        """Execute a message of the client, and send the response."""
 
     @abstractmethod
     def overflowed(self, subscription: Subscription) -> Iterable[bytes]:
-        """Return the notices for a subscription that fell behind its event buffer."""
+        """Return the last messages of a subscription that fell behind its event buffer."""
 
     def _open(self, name: K, topic: T, request_id: bytes, head: bytes) -> None:
-        """Add a subscription to a topic; ``head`` is the beginning of each of its messages."""
+        """Add a subscription to a topic; ``head`` is the JSON before each of its events."""
         buffer, cursor = self._buffers.join(topic, self._wake)
         try:
             self._follow(topic)
@@ -82,16 +82,16 @@ class WebSocketSession(ABC, Generic[K, T]):
         self._subscriptions.add(name, Subscription(request_id, buffer, cursor, head))
 
     def settle(self, seconds: float) -> bool:
-        """Send the responses of calls that wait for the store, for at most ``seconds``; return
-        true if any still wait."""
+        """Send the responses of calls that wait for the store, waiting at most ``seconds``;
+        return true if some calls still wait."""
         return False
 
     def pull(self) -> Iterator[bytes]:
-        """Yield the events to send; a subscription that fell behind ends."""
+        """Yield the messages to send; a subscription that fell behind ends."""
         return self._subscriptions.pull(self.overflowed)
 
     def cancel(self) -> Iterable[bytes]:
-        """End the subscriptions of a client that does not read; return the notices."""
+        """End all subscriptions, as the client does not read; return a notice for each."""
         return ()
 
     def close(self) -> None:
@@ -99,12 +99,12 @@ class WebSocketSession(ABC, Generic[K, T]):
         self._subscriptions.close("disconnected")
 
 
-# CometBFT: the code of a notice that a subscription has ended.
+# CometBFT: error code of the notice that a subscription was canceled.
 _SERVER_ERROR = -32000
 _EMPTY = b"{}"
-# Maximum messages, and their bytes, to read while the store handles earlier ones.
+# Maximum number of messages, and of their bytes, to read while the store handles earlier ones.
 _MAX_STARTED, _MAX_STARTED_BYTES = 512, 1 << 18
-# Maximum messages to pass to the store together, if more are read meanwhile.
+# Number of messages after which finished responses are sent.
 _GROUP = 64
 
 
@@ -125,17 +125,17 @@ WEBSOCKET_METHODS: dict[str, type[Params]] = {
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits of subscriptions; each is a setting that its error names."""
+    """Limits on subscriptions: clients that have any, and subscriptions per client."""
 
     clients: int
     per_client: int
 
 
 class Session(WebSocketSession[Query, Query]):
-    """Session of the node's websocket, whose subscriptions are named by their queries.
+    """Session of the node RPC's websocket; the name of a subscription is its query.
 
-    A subscription begins after its response is sent, so the client always reads the response
-    before the first event.
+    A subscription begins after its response is sent, so the client reads the response before
+    the first event.
     """
 
     def __init__(
@@ -157,14 +157,15 @@ class Session(WebSocketSession[Query, Query]):
         self._query_params = dispatcher.loader(QueryParams)
         self._no_params = dispatcher.loader(NoParams)
         self._started: list[tuple[Pending[bytes], int]] = []
-        """Calls that wait for the store, with the bytes of their messages."""
+        """Calls that wait for the store, with the size of their messages in bytes."""
         steps = (self._subscribe, self._unsubscribe, self._unsubscribe_all)
         self._methods = dict(zip(WEBSOCKET_METHODS, steps, strict=True))
 
     def receive(self, body: bytes) -> None:
-        """Execute one message, or start its call; a notification gets no response."""
+        """Execute one message, or start its call if that waits for the store; a notification
+        gets no response."""
         try:
-            # CometBFT: no batches on a websocket.
+            # Parse a single call, as CometBFT accepts no batches on a websocket.
             call = self._envelope.parse_one(body)
         except RPCError as error:
             self.settle()
@@ -194,8 +195,8 @@ class Session(WebSocketSession[Query, Query]):
             self.settle(0)
 
     def settle(self, seconds: float = inf) -> bool:
-        """Send the responses of calls that have started, in order, when the store has handled
-        them or after ``seconds``; return true if any still wait."""
+        """Send the responses of started calls in order, waiting for the store at most
+        ``seconds``; return true if some calls still wait."""
         count = len(self._started)
         if seconds != inf:
             timeouts = chain((seconds,), repeat(0.0))
@@ -209,16 +210,16 @@ class Session(WebSocketSession[Query, Query]):
 
     def _subscribe(self, request_id: bytes, params: bytes) -> bytes:
         text = self._query_params.from_json(params).query
-        # CometBFT: checks in this order.
+        # The order of these checks is CometBFT's.
         if not self._subscriptions and self._hub.clients >= self._limits.clients:
             raise Busy(
                 f"max_subscription_clients {self._limits.clients} reached",
-                "NODERPC_MAX_SUBSCRIPTION_CLIENTS raises it",
+                "raise NODERPC_MAX_SUBSCRIPTION_CLIENTS",
             )
         if len(self._subscriptions) >= self._limits.per_client:
             raise Busy(
                 f"max_subscriptions_per_client {self._limits.per_client} reached",
-                "NODERPC_MAX_SUBSCRIPTIONS_PER_CLIENT raises it",
+                "raise NODERPC_MAX_SUBSCRIPTIONS_PER_CLIENT",
             )
         query = self._parsed(text)
         if query in self._subscriptions:
@@ -254,25 +255,25 @@ class Session(WebSocketSession[Query, Query]):
         return _EMPTY
 
     def close(self) -> None:
-        """Finish all calls, and end all subscriptions."""
+        """Send the responses of all started calls, and end all subscriptions."""
         try:
             self.settle()
         finally:
             super().close()
 
     def overflowed(self, subscription: Subscription) -> Iterable[bytes]:
-        """Return CometBFT's notice of the end of a subscription."""
+        """Return CometBFT's notice that a subscription was canceled."""
         reason = subscription.buffer.reason_before(subscription.cursor)
-        hint = "they are replaced: read them, and subscribe again"
+        hint = "the events have been replaced; read the blocks again, and subscribe again"
         if not reason:
             reason = "internal subscription event buffer is out of capacity"
-            hint = "NODERPC_EVENT_BUFFER raises the number of events"
+            hint = "read events faster, or raise NODERPC_EVENT_BUFFER"
         error = _cancelled(reason, hint)
         return (self._envelope.failure(subscription.id, error),)
 
     def cancel(self) -> list[bytes]:
-        """End the subscriptions of a client that does not read; return the notices."""
-        error = _cancelled("slow client", "read what is sent as it comes")
+        """End all subscriptions, as the client does not read; return a notice for each."""
+        error = _cancelled("slow client", "read events as they arrive")
         return self._subscriptions.cancel(lambda each: self._envelope.failure(each.id, error))
 
 

@@ -1,8 +1,8 @@
-"""Event buffers by topic, shared by all subscribers, and the subscriptions of a connection.
+"""Event buffers, which subscribers share, and the subscriptions of a connection.
 
-A message is encoded once for all subscribers. Each distinct topic, such as a query, has one
-buffer of encoded events; a subscription is a cursor in that buffer. Nothing is copied for a
-subscriber before its writer reads it.
+Each distinct topic, such as a query, has one buffer of encoded events, so an event is encoded
+once for all subscribers. A subscription is a cursor in a buffer; events are only copied when
+the connection's writer reads them.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from ..signals import emit, subscription_closed, subscription_opened
 K = TypeVar("K", bound=Hashable)
 
 MAX_BUFFER_BYTES = 8_000_000
-"""Maximum bytes of a topic's events, in addition to the newest batch."""
+"""Maximum bytes of the events in a buffer, in addition to the newest batch."""
 
 
 class EventBuffer(Generic[K]):
-    """The last events of a topic, bounded in number and in bytes.
+    """The latest events of a topic, bounded in number and in bytes.
 
-    The newest batch, the events of one block, is always complete: a subscriber that keeps up
-    with blocks loses no events, regardless of their number.
+    A batch is the events of one block. The newest batch is always kept completely, so a
+    subscriber that keeps up with blocks loses no events.
     """
 
     def __init__(self, topic: K, max_events: int, max_bytes: int) -> None:
@@ -47,12 +47,12 @@ class EventBuffer(Generic[K]):
 
     @property
     def newest(self) -> bytes | None:
-        """The newest event; ``None`` without events."""
+        """The newest event; ``None`` if the buffer is empty."""
         with self._lock:
             return self._entries[-1] if self._entries else None
 
     def extend(self, batch: Sequence[bytes]) -> None:
-        """Append a block's events, and evict the oldest."""
+        """Append a batch, and evict the oldest events beyond the limits."""
         with self._lock:
             self._entries.extend(batch)
             self._bytes += sum(map(len, batch))
@@ -68,13 +68,13 @@ class EventBuffer(Generic[K]):
             self.first += evicted
 
     def since(self, cursor: int) -> list[bytes] | None:
-        """Return the events after the cursor; ``None`` if some were evicted."""
+        """Return the events after a cursor; ``None`` if some of them were evicted."""
         with self._lock:
             return None if cursor < self.first else self._entries[cursor - self.first :]
 
     def cancel(self, reason: str) -> None:
-        """Remove all events and end the subscriptions of all current subscribers; new
-        subscriptions are not affected."""
+        """Remove all events, so that the current subscriptions end with ``reason``; later ones
+        are not affected."""
         with self._lock:
             self._entries.clear()
             self._bytes = 0
@@ -82,20 +82,21 @@ class EventBuffer(Generic[K]):
             self._cancelled = self.first, reason
 
     def reason_before(self, cursor: int) -> str:
-        """Return the reason why a subscription was canceled; empty if it fell behind."""
+        """Return the reason why the subscription at a cursor was canceled; empty if it fell
+        behind."""
         cancelled_at, reason = self._cancelled
         return reason if cursor < cancelled_at else ""
 
 
 class EventBuffers(Generic[K]):
-    """Event buffers of one mount by topic, and their subscribers."""
+    """Registry of one mount's event buffers by topic, and of their subscribers."""
 
     def __init__(self, max_events: int) -> None:
         self._max_events = max_events
         self._buffers: dict[K, EventBuffer[K]] = {}
         self._lock = threading.Lock()
         self._newest: tuple[EventBuffer[K], ...] = ()
-        """Buffers with events of the newest block."""
+        """Buffers that got events of the newest block."""
         self._clients: Counter[Callable[[], None]] = Counter()
 
     def __len__(self) -> int:
@@ -112,9 +113,9 @@ class EventBuffers(Generic[K]):
         return self._clients.total()
 
     def join(self, topic: K, wake: Callable[[], None]) -> tuple[EventBuffer[K], int]:
-        """Subscribe to a topic; return its buffer, and the buffer's end as a cursor.
+        """Subscribe to a topic; return its buffer, and a cursor at the buffer's end.
 
-        ``wake`` is called at each batch; it also identifies the client.
+        ``wake`` is called after each batch; it also identifies the client.
         """
         with self._lock:
             buffer = self._buffers.get(topic)
@@ -128,7 +129,7 @@ class EventBuffers(Generic[K]):
             return buffer, buffer.end
 
     def leave(self, buffer: EventBuffer[K], wake: Callable[[], None]) -> None:
-        """Unsubscribe; the buffer is removed with its last subscriber."""
+        """Unsubscribe from a buffer, which is removed if it has no other subscriber."""
         with self._lock:
             buffer.subscribers.remove(wake)
             self._clients[wake] -= 1
@@ -139,18 +140,18 @@ class EventBuffers(Generic[K]):
                 self._closed(buffer)
 
     def _opened(self, buffer: EventBuffer[K]) -> None:
-        """Handle, under the lock, that a topic gets its first subscriber."""
+        """Handle a topic's first subscriber; called under the lock."""
 
     def _closed(self, buffer: EventBuffer[K]) -> None:
-        """Handle, under the lock, that a topic has lost its last subscriber."""
+        """Handle that a topic has no subscriber left; called under the lock."""
 
     def _deliver_block(self, batches: Mapping[EventBuffer[K], Sequence[bytes]]) -> None:
-        """Append to each buffer its batch of a block's events, and wake its subscribers."""
+        """Append each buffer's events of a new block, and wake the subscribers."""
         self._newest = tuple(batches)
         self._deliver(batches)
 
     def _deliver(self, batches: Mapping[EventBuffer[K], Sequence[bytes]]) -> None:
-        """Append to each buffer its batch, and wake its subscribers."""
+        """Append each buffer's batch, and wake the subscribers."""
         for buffer, batch in batches.items():
             buffer.extend(batch)
         self._wake(batches)
@@ -162,7 +163,7 @@ class EventBuffers(Generic[K]):
             wake()
 
     def cancel_newest(self, reason: str) -> None:
-        """Cancel the subscriptions that had events of the newest block."""
+        """Cancel the subscriptions that got events of the newest block."""
         for buffer in self._newest:
             buffer.cancel(reason)
         self._wake(self._newest)
@@ -173,7 +174,8 @@ _TOO_SLOW = "too slow"
 
 @dataclass(slots=True)
 class Subscription:
-    """A cursor on an event buffer, and the JSON before each event for this subscriber."""
+    """A cursor in an event buffer; ``head`` is the JSON before each event of this
+    subscriber."""
 
     id: bytes
     buffer: EventBuffer[Any]
@@ -182,21 +184,22 @@ class Subscription:
     has_begun: bool = False
 
     def take(self) -> Iterator[bytes] | None:
-        """Return the new events as messages; ``None`` if some were evicted."""
+        """Return messages with the new events, and advance the cursor; return ``None`` if some
+        were evicted."""
         bodies = self.buffer.since(self.cursor)
         if bodies is None:
             return None
         self.cursor += len(bodies)
-        # Joined when they are written: all subscribers share the bodies.
+        # Join head and body lazily, when they are written: subscribers share the bodies.
         return (self.head + body + b"}}" for body in bodies)
 
 
 class ClientSubscriptions(Generic[K]):
-    """A connection's subscriptions by their names.
+    """A connection's subscriptions, by name.
 
-    They deliver nothing before :meth:`begin`, which is called when the response to the
-    subscribe call is sent: clients read it before the first event. ``sender`` is the sender of
-    the signals.
+    A subscription delivers nothing before :meth:`begin`, which is called after the response to
+    the subscribe call is sent, so clients read the response before the first event. ``sender``
+    is the sender of signals.
     """
 
     def __init__(
@@ -221,7 +224,7 @@ class ClientSubscriptions(Generic[K]):
         emit(subscription_opened, self._sender)
 
     def begin(self) -> None:
-        """Start delivery for all subscriptions."""
+        """Start delivery for all subscriptions that have not begun."""
         fresh = [each for each in tuple(self._subscriptions.values()) if not each.has_begun]
         for each in fresh:
             each.has_begun = True
@@ -243,17 +246,17 @@ class ClientSubscriptions(Generic[K]):
             self.end(name, reason)
 
     def cancel(self, notice: Callable[[Subscription], bytes]) -> list[bytes]:
-        """End all subscriptions of a client that does not read; return a notice for each."""
+        """End all subscriptions, as the client does not read; return a notice for each."""
         subscriptions = tuple(self._subscriptions.items())
         return [notice(each) for name, each in subscriptions if self.end(name, _TOO_SLOW)]
 
     def pull(self, overflowed: Callable[[Subscription], Iterable[bytes]]) -> Iterator[bytes]:
         """Yield the messages to send.
 
-        A subscription that fell behind is ended; its messages are the result of ``overflowed``.
+        A subscription that fell behind ends; ``overflowed`` returns its last messages.
         """
         waiting: list[Iterable[bytes]] = []
-        # The copy is made in one step, so no lock is needed.
+        # Copying the items is atomic, so no lock is needed.
         for name, subscription in tuple(self._subscriptions.items()):
             if not subscription.has_begun:
                 continue
@@ -266,7 +269,8 @@ class ClientSubscriptions(Generic[K]):
 
 
 class QueryHub(EventBuffers[Query]):
-    """Event buffers of one mount by query, with an index to match messages."""
+    """Event buffers of one mount by query, with an index that finds the queries of an
+    event."""
 
     def __init__(self, encode: Callable[[Message], bytes], max_events: int) -> None:
         super().__init__(max_events)
@@ -284,15 +288,15 @@ class QueryHub(EventBuffers[Query]):
             del self._by_value[value]
 
     def _buffers_for(self, query: Query) -> list[EventBuffer[Query]]:
-        """Return the list that indexes a query: by its most selective equality, if any."""
+        """Return the list of buffers in the index to which a query belongs."""
         value = _index_key(query)
         return self._others if value is None else self._by_value.setdefault(value, [])
 
     def publish(self, messages: Iterable[Message]) -> None:
-        """Append a block's messages to the matching buffers, and wake their subscribers.
+        """Append a block's messages to the buffers of matching queries, and wake the
+        subscribers.
 
-        Messages are read and encoded without the lock, so subscribing does not have to wait for
-        that.
+        Messages are read and encoded without the lock, so that subscribing need not wait.
         """
         block = list(messages)
         with self._lock:
@@ -322,8 +326,9 @@ def _comparable_values(key: str, values: Iterable[str]) -> set[str]:
 
 
 def _index_key(query: Query) -> tuple[str, str] | None:
-    """Return the equality that indexes a query, preferring any other to the event type."""
-    # An empty text also matches an event type without attributes, which is not a key.
+    """Return the key and value of the equality by which a query is indexed, preferably not
+    ``tm.event``; ``None`` if it has no equality."""
+    # Skip empty texts, which also match an event without attributes, and so without a key.
     equalities = [
         (c.key, comparable(c.key, c.text)) for c in query.conditions if c.is_equality and c.text
     ]

@@ -1,8 +1,8 @@
 """OpenTelemetry spans of calls, by the semantic conventions of JSON-RPC, version 1.44.
 
-The app, or the command ``opentelemetry-instrument``, sets a tracer provider; without one no
-spans are created. Parameters, results and error messages are never in a span: they may be
-transactions or private queries.
+Spans are created if the app or the command ``opentelemetry-instrument`` has set a tracer
+provider. A span never has parameters, results or error messages, which may be transactions or
+private queries.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MAX_NAME = 100
 
 
 class _Fields(Getter[Mapping[str, Any]]):
-    """Reads header fields by their CGI names (RFC 3875)."""
+    """Getter of trace headers from fields with CGI names (RFC 3875)."""
 
     def get(self, carrier: Mapping[str, Any], key: str) -> list[str] | None:
         value = carrier.get("HTTP_" + key.upper().replace("-", "_"))
@@ -37,7 +37,7 @@ _FIELDS = _Fields()
 
 
 class CallSpan:
-    """Span of a call in a trace."""
+    """OpenTelemetry span of a call."""
 
     def __init__(self, span: trace.Span) -> None:
         self._span = span
@@ -64,11 +64,11 @@ def _tracer(provider: trace.TracerProvider) -> trace.Tracer:
 def start_span(
     method: str, original: str, transport: str, fields: Mapping[str, Any]
 ) -> CallSpan:
-    """Start the span of a call, for the tracer provider that is set.
+    """Start the span of a call with the current tracer provider.
 
-    ``method`` is empty for a method that does not exist, and ``original`` is the client's text.
-    The parent is the current span, such as one of an instrumented Flask, or else the span that
-    the header fields name.
+    ``method`` is empty if the method does not exist, and ``original`` is the name that the
+    client sent. The parent is the current span, such as the request's in an instrumented Flask
+    app, else the span that the header ``fields`` name.
     """
     attributes = {
         "rpc.system.name": "jsonrpc",

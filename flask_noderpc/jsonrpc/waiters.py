@@ -1,5 +1,5 @@
-"""Calls that wait for the store, with limits that are divided fairly among clients, and
-transactions of ``broadcast_tx_async``, which returns before the store has them."""
+"""Limits on calls that wait for blocks or scan them, shared fairly among clients; and the
+submissions of ``broadcast_tx_async``, which responds before the store has the transaction."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from ..signals import async_tx_refused, emit, wait_began, wait_ended
 
 
 class Waiter:
-    """A waiting call."""
+    """A call that waits for a block."""
 
     def __init__(self, client: str) -> None:
         self.client = client
         self.evicted = ""
-        """Reason of its eviction; empty while it may wait."""
+        """Reason for the call's eviction; empty while it may wait."""
 
     def wait_for_block(self, backend: ChainBackend, after: int, seconds: float) -> int:
-        """Wait for a transaction like :meth:`wait_for_height`; raise also if the disk has no
-        space for the block."""
+        """Wait like :meth:`wait_for_height`; also raise if the disk has no space for a
+        block."""
         return self.wait_for_height(backend.reads, after, seconds, backend.check_disk_space)
 
     def wait_for_height(
@@ -40,8 +40,11 @@ class Waiter:
         seconds: float,
         check: Callable[[], None] = lambda: None,
     ) -> int:
-        """Wait like the method of ``reads``; raise :exc:`~flask_noderpc.errors.Busy` when
-        evicted, and the errors of ``check`` while no new height arrives."""
+        """Wait for a height above ``after`` and return the latest height.
+
+        Raise :exc:`~flask_noderpc.errors.Busy` when evicted, and the errors of ``check``,
+        which is called while no new height arrives.
+        """
         deadline = time.monotonic() + seconds
         while not self.evicted:
             remaining = deadline - time.monotonic()
@@ -53,9 +56,10 @@ class Waiter:
 
 
 class WaiterLimit:
-    """Maximum number of calls that wait at the same time, divided fairly among clients.
+    """Limit on the calls that wait at the same time, shared fairly among clients.
 
-    A waiting call occupies a thread of the server, which ``reserve`` reserves.
+    ``setting`` names the limit in errors. A waiting call occupies a thread of the server,
+    which the context ``reserve`` counts.
     """
 
     def __init__(
@@ -73,14 +77,14 @@ class WaiterLimit:
         self._lock = threading.Lock()
 
     def lower(self, limit: int) -> None:
-        """Lower the limit, on a server with fewer resources."""
+        """Lower the limit to at most ``limit``."""
         self._limit.limit = min(self._limit.limit, limit)
 
     @contextmanager
     def acquire(self, client: str = "") -> Iterator[Waiter]:
-        """Register a waiter; raise :exc:`~flask_noderpc.errors.Busy` when the limit is reached.
+        """Register a waiter; raise :exc:`~flask_noderpc.errors.Busy` if the limit is reached.
 
-        But if another client has more waiters than this one would have, that client's oldest
+        If another client has more waiters than this one would have, that client's oldest
         waiter is evicted instead.
         """
         with self._reserve():
@@ -100,7 +104,7 @@ class WaiterLimit:
                 evicted = self._limit.acquire(waiter, client)
             except LimitReached as reached:
                 raise Busy(
-                    f"{reached.count} calls are already waiting; {self._setting} raises this"
+                    f"{reached.count} calls are already waiting; raise {self._setting}"
                 ) from None
             if evicted is not None:
                 evicted.evicted = self._eviction(evicted.client)
@@ -111,8 +115,8 @@ class WaiterLimit:
         count = self._limit.owned(client) + 1
         return (
             f"{self._limit.limit} calls are already waiting, {count} of this client, so this"
-            " call was dropped; its transaction may still get into a block"
-            f" ({self._setting} raises this)"
+            " call was dropped; its transaction may still get into a block; raise"
+            f" {self._setting}"
         )
 
     def close(self) -> None:
@@ -123,15 +127,16 @@ class WaiterLimit:
                 waiter.evicted = _GOING_AWAY
 
 
-_GOING_AWAY = "the server goes away"
+_GOING_AWAY = "the server is shutting down"
 
 
-# Seconds between two checks for an eviction.
+# Seconds between two checks whether a waiter was evicted.
 _POLL_S = 0.25
 
 
 class ScanLimit:
-    """Limit of concurrent calls that scan many blocks: two at a time, further calls wait."""
+    """Limit on concurrent calls that scan many blocks: two run at a time, and others wait at
+    most ``seconds``."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -139,7 +144,8 @@ class ScanLimit:
 
     @contextmanager
     def acquire(self) -> Iterator[None]:
-        """Wait for a slot; raise :exc:`~flask_noderpc.errors.SearchTooCostly`."""
+        """Wait for one of the two slots; raise :exc:`~flask_noderpc.errors.SearchTooCostly`
+        after the time."""
         if not self._free.acquire(timeout=self._seconds):
             raise SearchTooCostly.by_time(self._seconds)
         try:
@@ -150,10 +156,10 @@ class ScanLimit:
 
 log = logging.getLogger("flask_noderpc.mempool")
 
-# Maximum queue size; further callers wait until the store has stored some.
+# Maximum number of queued submissions; further callers wait until the store has handled some.
 _MAX_QUEUED = 500
-# Maximum bytes of a queued transaction, which bounds the bytes of the queue; the caller waits
-# for a larger one.
+# Maximum bytes of a queued transaction, which limits the bytes of the queue; the caller of a
+# larger one waits for the store.
 _MAX_BYTES = 1 << 14
 # Seconds without work after which the thread ends.
 _IDLE_S = 1.0
@@ -163,9 +169,9 @@ _LOG_EVERY_S = 10.0
 
 
 class AsyncTxs:
-    """Waits for the store after ``broadcast_tx_async`` has returned.
+    """Background thread that waits for the store after ``broadcast_tx_async`` has responded.
 
-    Refused transactions are logged, at most every ten seconds, and emitted by
+    Refused transactions are logged, at most every ten seconds, and reported by the signal
     :data:`~flask_noderpc.signals.async_tx_refused`.
     """
 
@@ -183,16 +189,16 @@ class AsyncTxs:
         self._next_log = 0.0
 
     def add(self, submission: Pending[ExecTxResult], size: int) -> None:
-        """Queue a submission to wait for its result; ``size`` is the transaction's size in
-        bytes."""
+        """Queue a submission, whose result the thread awaits; ``size`` is the transaction's
+        size in bytes."""
         if size > _MAX_BYTES:
             self._finish(submission)
             return
         with self._lock:
             if self._process != os.getpid():
-                # Transactions that were queued before a fork belong to the parent.
+                # Reset the queue after a fork, as its submissions belong to the parent.
                 self._begin()
-        # Without the lock: the thread that drains a full queue needs it, too.
+        # Don't hold the lock here: the thread that drains a full queue needs it.
         self._submissions.put(submission)
         with self._lock:
             if not self._is_running:
@@ -224,7 +230,7 @@ class AsyncTxs:
             self._report(error)
 
     def _may_end(self) -> bool:
-        # Decided under the lock: a caller that adds a transaction later starts a new thread.
+        # Decide under the lock: if the thread ends, the next add() starts a new one.
         with self._lock:
             self._is_running = not self._submissions.empty()
             return not self._is_running
@@ -239,7 +245,7 @@ class AsyncTxs:
     def _log_refused(self) -> None:
         if self._refused:
             log.warning(
-                "transactions were refused after broadcast_tx_async had answered: %d, the last"
+                "%d transactions were refused after broadcast_tx_async had responded, the last"
                 " one with: %s",
                 self._refused,
                 self._last_error,

@@ -29,18 +29,20 @@ _MASK = (1 << 64) - 1
 _BYTES = tuple(bytes((value,)) for value in range(0x80))
 
 Value = int | bytes
-"""Value of a field: a number for a varint; bytes for values of fixed size or with a length."""
+"""Value of a decoded field: an integer for a varint; bytes for a value of fixed size or with a
+length."""
 
 _VARINT, _FIXED64, _DELIMITED, _FIXED32 = 0, 1, 2, 5
 _SIZES = {_FIXED64: 8, _FIXED32: 4}
 _MAX_VARINT = 10
 
-# Maximum number of fields. No message of a chain has more, and reading them takes time.
+# Maximum number of fields in a message, to limit the time for reading it; no message of a
+# chain has more.
 _MAX_FIELDS = 1 << 15
 
 
 def varint(value: int) -> bytes:
-    """Encode a varint; a negative int64 has ten bytes."""
+    """Encode an integer as a varint; a negative int64 takes ten bytes."""
     value &= _MASK
     if value < 0x80:
         return _BYTES[value]
@@ -85,7 +87,7 @@ def message(number: int, body: bytes) -> bytes:
 
 
 def framed(tag: bytes, body: bytes) -> bytes:
-    """Return a body after its tag and its length."""
+    """Return the bytes of a field: its tag, the length of its body, and the body."""
     size = len(body)
     if size < 0x80:
         return b"%b%c%b" % (tag, size, body)
@@ -108,19 +110,20 @@ def timestamp(time_ns: int) -> bytes:
     return _seconds(seconds) + integer(2, nanos)
 
 
-# The result is cached, as the times of a commit's votes are mostly within a few seconds.
+# Cache the encoding, as the times of a commit's votes are mostly within a few seconds.
 @lru_cache(maxsize=256)
 def _seconds(seconds: int) -> bytes:
     return integer(1, seconds)
 
 
 def delimited(body: bytes) -> bytes:
-    """Return a body after its length."""
+    """Return a body with its length as a varint before it."""
     return varint(len(body)) + body
 
 
 def int64(value: int) -> int:
-    """Return the int64 of a varint, or of a uint64 that Go converts to int64."""
+    """Return the int64 that a decoded varint stands for; also the int64 to which Go converts a
+    uint64."""
     return value - (1 << 64) if value >> 63 else value
 
 
@@ -135,7 +138,7 @@ def fields(message: bytes) -> Iterator[tuple[int, Value]]:
     while at < end:
         count += 1
         if count > _MAX_FIELDS:
-            raise Malformed(f"more than {_MAX_FIELDS} fields")
+            raise Malformed(f"the message has more than {_MAX_FIELDS} fields")
         key, at = _read_varint(message, at)
         number, wire = key >> 3, key & 7
         if wire == _VARINT:
@@ -147,9 +150,9 @@ def fields(message: bytes) -> Iterator[tuple[int, Value]]:
         elif wire in _SIZES:
             size = _SIZES[wire]
         else:
-            raise Malformed(f"wire type {wire}")
+            raise Malformed(f"field {number} has the unknown wire type {wire}")
         if at + size > end:
-            raise Malformed("cut off")
+            raise Malformed(f"field {number} is cut off")
         yield number, message[at : at + size]
         at += size
 
@@ -168,8 +171,8 @@ def _read_varint(message: bytes, at: int) -> tuple[int, int]:
 
 
 class Message:
-    """Message with its fields by number; if a field occurs several times, the last value is
-    used."""
+    """Decoded message, whose fields are read by number; if a field that is not repeated occurs
+    several times, the last value is used."""
 
     __slots__ = ("_values",)
 
@@ -179,18 +182,18 @@ class Message:
             self._values.setdefault(number, []).append(value)
 
     def integer(self, number: int) -> int:
-        """Return a varint; 0 if the field is absent."""
+        """Return the value of a varint field; 0 if the field is absent."""
         value = self._last(number, 0)
         if not isinstance(value, int):
-            raise Malformed(f"field {number} is not a number")
+            raise Malformed(f"field {number}: expected a number, got bytes")
         return value
 
     def blob(self, number: int) -> bytes:
-        """Return bytes; empty if the field is absent."""
+        """Return the value of a bytes field; empty if the field is absent."""
         return _bytes(number, self._last(number, b""))
 
     def text(self, number: int) -> str:
-        """Return a UTF-8 string; empty if the field is absent."""
+        """Return the value of a string field; empty if the field is absent."""
         return _text(self.blob(number))
 
     def blobs(self, number: int) -> list[bytes]:
@@ -208,7 +211,7 @@ class Message:
 
 def _bytes(number: int, value: Value) -> bytes:
     if not isinstance(value, bytes):
-        raise Malformed(f"field {number} has no length")
+        raise Malformed(f"field {number}: expected bytes with a length, got a number")
     return value
 
 
@@ -216,7 +219,7 @@ def _text(value: bytes) -> str:
     try:
         return value.decode()
     except UnicodeDecodeError:
-        raise Malformed("a text is not UTF-8") from None
+        raise Malformed("a string field is not UTF-8") from None
 
 
 Encode = Callable[[Any], bytes]
@@ -224,7 +227,8 @@ Encode = Callable[[Any], bytes]
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """Field of a message; ``mark`` is ``!``, ``?`` or empty."""
+    """Declared field of a message; ``mark`` is ``!``, ``?`` or empty, as the module
+    describes."""
 
     number: int
     name: str
@@ -235,7 +239,7 @@ class Field:
 
     @property
     def json_name(self) -> str:
-        """Name in lower camel case, which JSON clients may use as well."""
+        """Name in lower camel case, which JSON clients may use instead of :attr:`name`."""
         first, *rest = self.name.split("_")
         return first + "".join(map(str.capitalize, rest))
 
@@ -249,7 +253,7 @@ def _body(value: str | bytes) -> bytes:
 
 
 _TIMES = ("Timestamp", "Duration")
-# Types whose values have a length in front, except messages.
+# Encoders of the types whose values have a length before them, except messages.
 _BODIES: dict[str, Encode] = {
     "bytes": bytes,
     **dict.fromkeys(("string", "Dec", "Int"), _body),
@@ -267,8 +271,8 @@ class Messages(dict[str, tuple[Field, ...]]):
         known: Mapping[str, tuple[Field, ...]] = MappingProxyType({}),
         encoders: Mapping[str, Encode] = MappingProxyType({}),
     ) -> None:
-        """Parse the declarations in ``text``, in addition to the ``known`` messages;
-        ``encoders`` encode message types that are not declared."""
+        """Parse the declarations in ``text``, and add them to the ``known`` messages;
+        ``encoders`` are functions for message types that are not declared."""
         super().__init__(known)
         self._encoders = dict(encoders)
         for name, body in _MESSAGE.findall(text):
@@ -278,7 +282,8 @@ class Messages(dict[str, tuple[Field, ...]]):
             )
 
     def encode(self, name: str, /, **values: Any) -> bytes:
-        """Encode a message with these values; fields without a value are omitted."""
+        """Encode the message called ``name`` with these values; fields without a value are
+        omitted."""
         return self.encoder(name)(values)
 
     def encoder(self, name: str) -> Encode:
@@ -303,7 +308,7 @@ class Messages(dict[str, tuple[Field, ...]]):
         return self._encoders[name]
 
     def _part(self, field: Field, scope: Scope) -> str:
-        """Return the expression that encodes a field."""
+        """Return the Python expression that encodes a field."""
         given, value = attribute(field.attribute, None, scope), scope.variable()
         is_message = field.type in self or field.type in self._encoders
         if not is_message and field.type not in _BODIES:
@@ -311,8 +316,8 @@ class Messages(dict[str, tuple[Field, ...]]):
             number = f"{varint(field.number << 3)!r} + varint({value})"
             packed = f"{_tag(field)}, b''.join(map(varint, {value})))"
             return f"{packed if field.repeated else number} if ({value} := {given}) else b''"
-        # A message may contain messages of its own type, so the encoder is looked up at each
-        # call.
+        # Look up the encoder of a nested message at each call, as a message may contain
+        # messages of its own type.
         encode = f"encoder({field.type!r})" if is_message else scope.bind(_BODIES[field.type])
         if field.repeated:
             bodies = f"map({encode}, {given} or ())"
@@ -327,7 +332,8 @@ def _tag(field: Field) -> str:
 
 
 class _Values:
-    """Values of a dictionary as attributes; other attributes are ``None``."""
+    """Object with the values of a dictionary as attributes; all other attributes are
+    ``None``."""
 
     def __init__(self, values: dict[str, Any]) -> None:
         self.__dict__ = values

@@ -1,5 +1,5 @@
-"""Keccak-256, and Ethereum's addresses, signatures and keys of secp256k1, which CometBFT 0.40's
-key type ``secp256k1eth`` uses, too."""
+"""Keccak-256, and Ethereum's addresses, signatures and keys of secp256k1, which are also those
+of CometBFT 0.40's key type ``secp256k1eth``."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def hint_at_extra() -> Iterator[None]:
     except ModuleNotFoundError as error:
         hint = "pip install 'flask-noderpc[evm]'"
         raise ModuleNotFoundError(
-            f"Ethereum needs {error.name}: {hint}", name=error.name
+            f"Ethereum needs the library {error.name}: {hint}", name=error.name
         ) from None
 
 
 with hint_at_extra():
-    # eth_hash.auto is not used: it looks for a backend at its first hash, so a missing one
-    # would be reported too late. pysha3 is six times as fast, but is not built for every
-    # system.
+    # Select the backend here: eth_hash.auto selects it at the first hash, so a missing library
+    # would be reported too late. Prefer pysha3, which is six times as fast but is not built
+    # for every system.
     if find_spec("sha3"):
         from eth_hash.backends.pysha3 import keccak256
     else:
@@ -41,8 +41,8 @@ def keccak(data: bytes) -> bytes:
 
 
 def to_checksum(address: bytes) -> str:
-    """Encode an address with its EIP-55 checksum: a letter is upper case if its digit of the
-    hash is above 7."""
+    """Return an address as hex with its EIP-55 checksum: a letter is upper case if the hex
+    digit at its position in the address's hash is above 7."""
     text = address.hex()
     digest = keccak(text.encode()).hex()
     letters = zip(text, digest, strict=False)
@@ -80,7 +80,7 @@ def recover_address(digest: bytes, parity: int, r: int, s: int) -> bytes | None:
 
 
 def _address_of(key: bytes) -> bytes:
-    # The hash covers the two coordinates, without the byte in front of them.
+    # The hash covers the two coordinates, without the format byte before them.
     return keccak(key[1:])[12:]
 
 
@@ -108,6 +108,7 @@ class Key:
         return parity, int.from_bytes(signature[:32]), int.from_bytes(signature[32:])
 
     def sign_digest(self, digest: bytes) -> bytes:
-        """Return R, S and 27 or 28, the format in which wallets sign messages."""
+        """Return the signature in the format of wallets: R, S, and the byte 27 or 28 for the
+        parity."""
         parity, r, s = self.sign(digest)
         return r.to_bytes(32) + s.to_bytes(32) + bytes((27 + parity,))

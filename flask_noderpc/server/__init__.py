@@ -1,1 +1,1 @@
-"""Processes and servers of ``noderpc start``, at the addresses that a node has."""
+"""Processes and HTTP servers of ``noderpc start``, and the addresses at which they listen."""

@@ -1,5 +1,5 @@
-"""Addresses in the notation of nodes, sockets that listen there, and their TLS; and the
-surfaces that ``noderpc start`` serves there: the node's RPC, and those of enabled APIs."""
+"""Addresses such as ``tcp://host:port``, their sockets and TLS, and the API surfaces that
+``noderpc start`` serves at them: the node RPC, and the surfaces of enabled APIs."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from ..feature import Surface, apis
 from ..settings import Settings
 from ..web.rules.head import is_loopback
 
-# CometBFT: net.Listen uses the system's queue for connections that wait to be accepted.
+# Length of the system's queue of connections that are not accepted yet.
 _BACKLOG = 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """``tcp://host:port`` or ``unix:///path``; port 0 is any free port.
+    """Address ``tcp://host:port`` or ``unix:///path``; port 0 means any free port.
 
-    Without a host it is every IPv4 and IPv6 address of this machine, as in Go.
+    An empty host means every IPv4 and IPv6 address of this machine, as in Go.
     """
 
     host: str = ""
@@ -40,21 +40,21 @@ class Address:
         return f"tcp://{host}:{self.port}"
 
     def url(self, scheme: str) -> str:
-        """Return the URL for a client on this machine."""
+        """Return the URL by which a client on this machine reaches the address."""
         here = self.host in ("", "0.0.0.0", "::", "127.0.0.1")
         return (replace(self, host="localhost") if here else self).as_url(scheme)
 
     def as_url(self, scheme: str) -> str:
-        """Return the address with another scheme."""
+        """Return the address with another scheme instead of ``tcp``."""
         return str(self).replace("tcp", scheme, 1)
 
     def on_loopback(self) -> Address:
-        """Return the same port, but only for callers on this machine."""
+        """Return the address with the same port on 127.0.0.1; a Unix socket is unchanged."""
         return self if self.path else replace(self, host="127.0.0.1")
 
 
 def parse(text: str, setting: str) -> tuple[Address, ...]:
-    """Return the addresses in a comma-separated list; raise
+    """Return the addresses in a comma-separated list, the value of ``setting``; raise
     :exc:`~flask_noderpc.errors.ConfigurationError`."""
     return tuple(_one(part.strip(), setting) for part in text.split(",") if part.strip())
 
@@ -68,15 +68,16 @@ def _one(text: str, setting: str) -> Address:
     host, colon, port = rest.rpartition(":")
     if scheme != "tcp" or not colon or not port.isascii() or not port.isdecimal():
         raise InvalidSetting(
-            f"{setting} = {short_repr(text)}: an address is tcp://host:port or unix:///path"
+            f"{setting}: expected tcp://host:port or unix:///path, got {short_repr(text)}"
         )
     if int(port) > 65_535:
-        raise InvalidSetting(f"{setting} = {short_repr(text)}: there is no port above 65535")
+        raise InvalidSetting(f"{setting}: expected a port up to 65535, got {short_repr(text)}")
     return Address(host.strip("[]"), int(port))
 
 
 def listen(bound: socket.socket) -> None:
-    """Start listening; raise :exc:`~flask_noderpc.errors.ConfigurationError`."""
+    """Start listening at a bound socket; raise
+    :exc:`~flask_noderpc.errors.ConfigurationError`."""
     try:
         bound.listen(_BACKLOG)
     except OSError as error:
@@ -84,14 +85,13 @@ def listen(bound: socket.socket) -> None:
 
 
 def bind(address: Address, flag: str) -> socket.socket:
-    """Return a socket that is bound to the address, and does not listen yet; raise
-    :exc:`~flask_noderpc.errors.ConfigurationError`, which names the flag for another address.
-    """
+    """Return a socket that is bound to the address but not listening; raise
+    :exc:`~flask_noderpc.errors.ConfigurationError`, which names the address's ``flag``."""
     try:
         return _unix(address.path) if address.path else _tcp(address)
     except OSError as error:
         raise ConfigurationError(
-            f"{address}: {error.strerror or error}; {flag} sets another address"
+            f"{address}: {error.strerror or error}; set another address with {flag}"
         ) from None
 
 
@@ -133,7 +133,7 @@ def _unix(path: str) -> socket.socket:
 
 
 def _remove_dead(path: str) -> None:
-    """Remove a socket file without a listener."""
+    """Remove a Unix socket's file if no process listens there."""
     with suppress(FileNotFoundError):
         if not stat.S_ISSOCK(os.stat(path).st_mode):
             return
@@ -145,12 +145,13 @@ def _remove_dead(path: str) -> None:
 
 
 def tls_context(certificate: str, key: str) -> ssl.SSLContext:
-    """Return the TLS context; raise :exc:`~flask_noderpc.errors.ConfigurationError`."""
+    """Return a TLS context for the files of a certificate and its key; raise
+    :exc:`~flask_noderpc.errors.ConfigurationError`."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
 
     def refuse() -> str:
-        # No user can type it in when a process starts.
-        raise ConfigurationError(f"{key}: the key for TLS must have no passphrase")
+        # Worker processes can't ask the user for a passphrase.
+        raise ConfigurationError(f"{key}: expected a TLS key without a passphrase; remove it")
 
     try:
         for path in (certificate, key):
@@ -159,14 +160,13 @@ def tls_context(certificate: str, key: str) -> ssl.SSLContext:
     except ssl.SSLError as error:
         why = (error.reason or "no certificate or no key").lower().replace("_", " ")
         raise ConfigurationError(
-            f"{certificate} and {key} are not a pair for TLS: {why}; name a certificate in PEM"
-            " and its key"
+            f"{certificate} and {key}: expected a TLS certificate in PEM and its key: {why}"
         ) from None
     except OSError as error:
-        # The error does not say which of the two.
+        # The error does not say which of the two files it is about.
         raise ConfigurationError(
-            f"{certificate} or {key}, for TLS: {error.strerror or error}; name files that can"
-            " be read"
+            f"{certificate} or {key}: expected readable files for TLS:"
+            f" {error.strerror or error}"
         ) from None
     return context
 
@@ -175,12 +175,12 @@ NODE = Surface(name="node", title="node RPC", address="rpc_laddr", endpoint="rpc
 
 
 def surfaces() -> dict[str, Surface]:
-    """Return all surfaces by their names."""
+    """Return the surfaces of all APIs, by name."""
     return {each.name: each for each in (NODE, *(s for api in apis() for s in api.surfaces))}
 
 
 def surfaces_of(settings: Settings) -> Iterator[Surface]:
-    """Yield the surfaces that settings enable."""
+    """Yield the surfaces of the APIs that settings enable, the node RPC first."""
     yield NODE
     for api in settings.apis():
         yield from api.surfaces

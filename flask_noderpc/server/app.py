@@ -1,8 +1,8 @@
-"""Apps of a node: its own app, and a middleware that serves one path of it at the root of a
-separate address; and the export of its spans, by OpenTelemetry's environment variables.
+"""The node's own app, a middleware that serves one of its paths at ``/`` of another address,
+and the export of spans, which OpenTelemetry's environment variables configure.
 
-The SDK has threads, which must start after gevent has patched them: each process therefore sets
-it up itself, as ``opentelemetry-instrument`` would run too early.
+Each process sets up OpenTelemetry itself: the SDK's threads must start after gevent's patches,
+and ``opentelemetry-instrument`` would start them before.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from .wsgi import WSGI
 
 
 def node_app(folder: Path, settings: Mapping[str, Any], *, pages: Iterable[str] = ()) -> Flask:
-    """Return an app that serves its own chain at its root; nothing is opened yet.
+    """Return an app that serves its own chain at its root, without opening the chain.
 
-    ``pages`` are names of page sets, each served at its path. Raise
+    ``pages`` are names of page sets to serve. Raise
     :exc:`~flask_noderpc.errors.ConfigurationError`.
     """
     app = Flask("flask_noderpc.cometbft", instance_path=str(folder), static_folder=None)
@@ -47,7 +47,7 @@ _NOT_FOUND = b"not found\n"
 
 
 class PrefixMiddleware:
-    """Serves one path of an app at ``/``, and no other path."""
+    """WSGI middleware that serves one path of an app at ``/``, and 404 at others."""
 
     def __init__(self, app: WSGI, path: str) -> None:
         self._app, self._path = app, path
@@ -63,7 +63,7 @@ class PrefixMiddleware:
 
 
 _VARIABLE = "OTEL_TRACES_EXPORTER"
-# OpenTelemetry: SDK configuration. The default protocol is http/protobuf.
+# Entry points of exporters whose name in the variable differs; otlp uses http/protobuf.
 _EXPORTERS = {"otlp": "otlp_proto_http"}
 _LAST_EXPORT_S = 3.0
 
@@ -71,7 +71,7 @@ _LAST_EXPORT_S = 3.0
 def export_spans() -> None:
     """Set the tracer provider of this process, if ``OTEL_TRACES_EXPORTER`` names an exporter.
 
-    Raise :exc:`~flask_noderpc.errors.ConfigurationError` if it is not installed.
+    Raise :exc:`~flask_noderpc.errors.ConfigurationError` if the exporter is not installed.
     """
     name = os.environ.get(_VARIABLE) or "none"
     if name == "none":
@@ -84,8 +84,8 @@ def export_spans() -> None:
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
     except (ModuleNotFoundError, ValueError):
         raise ConfigurationError(
-            f"{_VARIABLE}={name} is not installed: pip install 'flask-noderpc[opentelemetry]',"
-            " which has otlp and console"
+            f"{_VARIABLE}: the exporter {name!r} is not installed; for otlp and console, pip"
+            " install 'flask-noderpc[opentelemetry]'"
         ) from None
     provider = TracerProvider()
     provider.add_span_processor(BatchSpanProcessor(exporter.load()()))
@@ -93,15 +93,14 @@ def export_spans() -> None:
 
 
 def end_export() -> None:
-    """Export the last spans, including spans of an app's own provider, for some seconds at
-    most."""
+    """Shut the tracer provider down, which exports the last spans; wait at most 3 seconds."""
     if "opentelemetry.sdk.trace" not in sys.modules:
         return
     from opentelemetry import trace
 
     shutdown = getattr(trace.get_tracer_provider(), "shutdown", None)
     if shutdown is not None:
-        # An unreachable collector would delay the end of the node.
+        # Use a thread, as an unreachable collector would delay the end of the process.
         last = threading.Thread(target=shutdown, daemon=True)
         last.start()
         last.join(_LAST_EXPORT_S)

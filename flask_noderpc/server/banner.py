@@ -1,5 +1,5 @@
-"""Lines that ``noderpc start`` prints when its node is ready: its addresses, and how to
-begin."""
+"""Lines that ``noderpc start`` prints when the node is ready: addresses, chain, accounts, and
+how clients connect."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ from ..feature import ApplicationKind, PageSet, Surface, apis, features, load
 from ..settings import Settings, flag_of
 from .addresses import NODE, Address
 
-# Pages of a node without an app, by the names with which they can be excluded.
+# Paths of pages of a node without an app, by the names that NODERPC_EXCLUDE_ROUTES has for
+# them.
 _PAGES = {"index": "/", "try": "/try", "openapi": "/openapi.json"}
 
 
 @dataclass(frozen=True, slots=True)
 class ServedAddress:
-    """An address at which an API is served."""
+    """An address, the API surface that is served there, and its TLS files."""
 
     surface: Surface
     address: Address
@@ -35,28 +36,28 @@ class ServedAddress:
 
     @property
     def scheme(self) -> str:
-        """Scheme of its URL."""
+        """Scheme of the address's URL."""
         scheme = self.surface.scheme
         return f"{scheme}s" if self.certificate else scheme
 
 
 @dataclass(frozen=True, slots=True)
 class Pages:
-    """Paths of pages for people."""
+    """Paths of pages to list in the banner."""
 
     own: tuple[str, ...] = ()
-    """Pages of the mount."""
+    """Paths of the mount's pages."""
     of_features: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Pages of features that show its chain, by the names of their page sets."""
+    """Paths of features' pages, such as the explorer, by the name of the page set."""
 
 
 def page_sets() -> dict[str, PageSet]:
-    """Return the page sets of features by their names."""
+    """Return the page sets of all features, by name."""
     return {name: pages for each in features() for name, pages in each.page_sets.items()}
 
 
 def pages_of(settings: Settings, chosen: Iterable[str]) -> Pages:
-    """Return the pages of a node without an app, with the chosen page sets."""
+    """Return the pages of a node without an app, including the ``chosen`` page sets."""
     excluded = settings.exclude_routes
     own = tuple(path for name, path in _PAGES.items() if name not in excluded)
     known = page_sets()
@@ -65,30 +66,30 @@ def pages_of(settings: Settings, chosen: Iterable[str]) -> Pages:
 
 @dataclass(frozen=True, slots=True)
 class Banner:
-    """A node that is ready."""
+    """Description of a node that is ready."""
 
     settings: Settings
     bound: Sequence[tuple[ServedAddress, socket.socket]]
     path: str
-    """File or URL of its database; empty without one."""
+    """File or URL of the database; empty if the node has none."""
     pages: Pages
     base: str = ""
-    """Path below which the node is served."""
+    """Path at which an app serves the node."""
     is_app: bool = False
-    """True if the settings are an app's."""
+    """True if an app is served, whose settings are in its config."""
     home: Path | None = None
-    """Folder of its embedded chain; ``None`` without one."""
+    """Folder of the embedded chain; ``None`` if there is no embedded chain."""
     kind: ApplicationKind | None = None
-    """Kind of that chain's application, if it is a known one or a subclass of one."""
+    """Kind of the embedded chain's application, if it is built in or a subclass of one."""
     source: ChainSource | None = None
-    """Source of a chain that is not embedded."""
+    """Source of a chain that is not embedded, such as upstream nodes."""
 
     def text(self) -> str:
-        """Return lines for a terminal."""
+        """Return the banner for a terminal: lines with a title and a text."""
         lines, before = [], ""
         titles = {place.surface.title for place, _ in self.bound}
         for title, text in self._rows():
-            # Programs find each address by its title.
+            # Omit a repeated title, but not of addresses, as programs find these by title.
             is_repeated = title == before and title not in titles
             shown = "" if is_repeated else title
             lines.append(f"{click.style(f'{shown:14}', fg='cyan')} {text}")
@@ -96,7 +97,7 @@ class Banner:
         return "\n".join(lines)
 
     def fields(self) -> dict[str, Any]:
-        """Return the same for programs, without keys."""
+        """Return the values for JSON logs, without the keys of accounts."""
         settings = self.settings
         return {
             "version": version("flask-noderpc"),
@@ -145,14 +146,14 @@ class Banner:
     def _accounts(self) -> Iterator[tuple[str, str]]:
         if not self.settings.dev or self.home is None or self.kind is None:
             return
-        # Only development chains import the packages for signing.
+        # Import this only for a development chain, as it needs the packages for signing.
         from ..chain.source import dev_accounts_of
 
         if accounts := dev_accounts_of(self.kind):
             yield from accounts.banner(self.settings, self.home, self._curl("/"))
 
     def _client_url(self, surface: str) -> str:
-        """Return the URL of the first TCP address of an API, as clients write it."""
+        """Return the URL of a surface's first TCP address; empty if it has none."""
         for place, sock in self.bound:
             if place.surface.name == surface and not place.address.path:
                 base = self.base if surface == "node" else ""
@@ -189,7 +190,7 @@ class Banner:
                 yield from load(api.clients)(self.settings, url, self._setting)
 
     def _setting(self, name: str, value: str = "") -> str:
-        """Return how a setting is given."""
+        """Return how to set a setting: as the app's config key, or as a flag."""
         if self.is_app:
             return f"NODERPC_{name.upper()}" + (f" = {value!r}" if value else "")
         return f"{flag_of(name)} {value}".rstrip()
@@ -202,7 +203,7 @@ def _url(place: ServedAddress, sock: socket.socket) -> str:
 
 
 def _actual_address(sock: socket.socket) -> Address:
-    """Return the address of a socket, with the actual port."""
+    """Return the address to which a socket is bound; port 0 has become the actual port."""
     host, port, *_ = sock.getsockname()
     return Address(host, port)
 

@@ -1,4 +1,4 @@
-"""One connection of a client: its requests one after the other, each with deadlines."""
+"""One connection of a client: its requests are handled in order, with deadlines."""
 
 from __future__ import annotations
 
@@ -40,15 +40,17 @@ _BAD_REQUEST = _last_response("400 Bad Request")
 _TOO_LONG = _last_response("414 Request URI Too Long")
 _EXPECTATION_FAILED = _last_response("417 Expectation Failed")
 _ERRORS = {"400 Bad Request": b"", "500 Internal Server Error": b"Internal Server Error"}
-# Also of a socket that was shut down while a greenlet waited for it.
+# Errors of a socket whose client has disconnected, or that was shut down during a wait.
 _DISCONNECT_ERRORS = (errno.EPIPE, errno.ECONNRESET, errno.EBADF)
-# Bytes to read at the end, so that the client gets the response before the connection is reset.
+# Maximum bytes to read before closing: unread bytes would reset the connection, and the client
+# might lose the response.
 _LINGER_BYTES = 16_384
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Seconds that a client may take for each phase, and the maximum of connections."""
+    """Seconds that a client may take for each phase of a request, and maximum numbers of
+    connections."""
 
     header_s: float = 10.0
     body_s: float = 10.0
@@ -69,16 +71,17 @@ class Service:
     response_cache: ResponseCache | None
     direct: DirectAdapter | None
     proxy_fix: ProxyFix | None
-    """Sets the client's data from trusted proxies in a WSGI environ."""
+    """Middleware that sets the client's address and host from the headers of trusted
+    proxies."""
     ending: bool = False
 
 
 class Connection(Place):
-    """One connection to a client."""
+    """One connection of a client."""
 
     def __init__(self, sock: Any, address: Any, service: Service) -> None:
         if sock.family != socket.AF_UNIX:
-            # The client may have disconnected.
+            # Ignore an error, as the client may have disconnected.
             with suppress(OSError):
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         super().__init__(client_of(address))
@@ -89,7 +92,8 @@ class Connection(Place):
         self._heads = HeadReader(self._rfile)
 
     def serve(self) -> None:
-        """Respond to requests until the last one; close the socket."""
+        """Respond to requests until the client or the server ends the connection; close the
+        socket."""
         try:
             while self._serve_one():
                 self.phase = Phase.NOTHING
@@ -104,8 +108,8 @@ class Connection(Place):
         inner = self._sock._sock
         with suppress(OSError):
             inner.recv(_LINGER_BYTES)
-        # Copies of the socket are closed as well: simple-websocket has one and waits for its
-        # client.
+        # Shut the socket down before closing it, which also ends copies of the socket:
+        # simple-websocket has one, on which it waits for the client.
         self.drop()
         with suppress(OSError):
             inner.close()
@@ -116,7 +120,8 @@ class Connection(Place):
         try:
             if not self._has_next():
                 return False
-            # A connection with a request is not idle while it waits.
+            # A connection with a request is not idle, so it must not be evicted while it
+            # waits.
             self.phase = Phase.NOTHING
             self._service.places.await_turn(self)
             raw_request = self._repeatable()
@@ -126,15 +131,17 @@ class Connection(Place):
             return False
 
     def _repeatable(self) -> RawRequest | None:
-        """Return the next request, if it is complete and may be a repeated one."""
+        """Return the next request if it has arrived completely and its response may be
+        cached."""
         if self._service.response_cache is None:
             return None
         return RawRequest.read(self._rfile.peek(1))
 
     def _cached(self, raw_request: RawRequest | None) -> tuple[bytes, ...]:
-        """Return the cached response to a repeated request, and skip the request."""
+        """Return the cached response to a request, in parts, and skip the request's bytes;
+        return an empty tuple if it is not cached."""
         direct, response_cache = self._service.direct, self._service.response_cache
-        # While the store is read, the client has no deadline.
+        # The client has no deadline while the store is read.
         self.phase = Phase.NOTHING
         if not (raw_request and direct and response_cache) or direct.is_bypassed():
             return ()
@@ -174,10 +181,10 @@ class Connection(Place):
             finally:
                 body.discard()
         except BaseException as error:
-            # Not only Exception: for example gevent.Timeout would end the process or leave the
-            # client without a response.
+            # Catch BaseException: gevent.Timeout, for example, would leave the client without
+            # a response.
             return self._fail(error, head, response, body)
-        # If the body was not read, the next bytes are not a request.
+        # Close the connection if the body was not read, as the next bytes are not a request.
         return not response.close and body.is_read
 
     def _respond(
@@ -187,7 +194,8 @@ class Connection(Place):
         environ: dict[str, Any],
         raw_request: RawRequest | None,
     ) -> None:
-        """Respond to a call of the node directly; the application handles everything else."""
+        """Respond to a call directly, without Flask; the application handles other
+        requests."""
         direct = self._service.direct
         answer = direct.answer(environ) if direct else None
         if answer is None:
@@ -199,15 +207,15 @@ class Connection(Place):
     def _fail(
         self, error: BaseException, head: RequestHead, response: WSGIResponse, body: Body
     ) -> bool:
-        """Send the response to an error, if none has begun; return false."""
+        """Send an error response, unless a response has begun; return false."""
         if isinstance(error, InvalidBody):
             status = "400 Bad Request"
         elif isinstance(error, OSError) and error.args and error.args[0] in _DISCONNECT_ERRORS:
             return False
         else:
-            # The server ends its greenlets with this error when it stops.
+            # Don't log GreenletExit, with which the server ends its greenlets when it stops.
             if not isinstance(error, GreenletExit):
-                log.exception("%s %.200s failed", head.method, head.path)
+                log.exception("error while handling %s %.200s", head.method, head.path)
             status = "500 Internal Server Error"
         if not response.begun:
             text = _ERRORS[status]
@@ -218,7 +226,7 @@ class Connection(Place):
         return False
 
     def _environ(self, head: RequestHead) -> dict[str, Any]:
-        """Return the WSGI environ (PEP 3333)."""
+        """Return the WSGI environ of a request (PEP 3333)."""
         environ = self._service.base_environ | head.fields.environ
         path = head.path
         if "%" in path:
@@ -230,7 +238,7 @@ class Connection(Place):
             environ["REMOTE_PORT"] = str(self._address[1])
         if self._service.proxy_fix is not None:
             self._service.proxy_fix(environ, lambda *_: lambda _: None)
-        # Also with an upgrade: bytes that an app reads after the body's end would be the next
+        # Limit the input to the body even with an upgrade: bytes after it are the next
         # request.
         sock = self._sock if head.expects_continue else None
         environ["wsgi.input"] = Body(self._rfile, head, self._await_body, sock)
@@ -244,7 +252,8 @@ class Connection(Place):
         raw_request: RawRequest | None,
         answer: DirectResponse,
     ) -> None:
-        """Cache the response to a call that may be repeated."""
+        """Cache the response if the same request always gets it while the chain is
+        unchanged."""
         response_cache = self._service.response_cache
         if (
             response_cache is not None
@@ -252,8 +261,7 @@ class Connection(Place):
             and answer.reproducible is not None
             and head.version == "HTTP/1.1"
             and not response.close
-            # A client that expects 100 Continue gets it first, and it is not part of the
-            # response.
+            # The cached response would lack the 100 Continue that such a client waits for.
             and "expect" not in head.fields
         ):
             response_cache.store(raw_request, answer.response, answer.reproducible)
@@ -266,10 +274,9 @@ class Connection(Place):
             if sent < len(data):
                 self._sock.sendall(memoryview(data)[sent:])
         except OSError as error:
-            # TLS sockets have other error numbers.
+            # TLS errors have other numbers, so report all as a reset.
             raise ConnectionResetError(errno.ECONNRESET, str(error)) from error
-        # If the response was sent before the whole body was read, the rest has the earlier
-        # deadline.
+        # Restore the deadline of the body, which may not be fully read yet.
         self.phase, self.deadline, self.since = before
 
     def _await_body(self) -> None:
@@ -279,12 +286,12 @@ class Connection(Place):
     def is_awaited(self) -> bool:
         """True if the server waits for the client."""
         if self.phase is Phase.BODY:
-            # Only during a read: an application may read it later.
+            # The server only waits during a read; the application may read the body later.
             return self._bytes.is_waiting
         return self.phase is not Phase.NOTHING
 
     def drop(self) -> None:
-        """Shut the connection down."""
+        """Shut the socket down."""
         with suppress(OSError, AttributeError):
             self._sock.shutdown(socket.SHUT_RDWR)
 
@@ -296,5 +303,5 @@ def _response_to(error: ValueError) -> bytes:
 
 
 def client_of(address: Any) -> str:
-    """Return the client of an address; empty without one, for example on a Unix socket."""
+    """Return the key of the client at an address; empty on a Unix socket."""
     return client_key(address[0]) if isinstance(address, tuple) else ""

@@ -1,12 +1,11 @@
-"""Responds to calls of the node's own app by the HTTP rules, without Flask's views.
+"""Fast path for calls of the node's own app: responses by the HTTP rules, without Flask's
+views.
 
-Flask handles every other path, and every request that is not a plain call: pages, other
-methods, forms, websockets, and Flask's own errors.
+Flask handles all other requests: pages, other HTTP methods, forms and websockets.
 
-Repeated requests are not even parsed. The first of its kind goes through all rules. If its
-result depends only on its parameters and the chain, the response is cached, with all bytes of
-the request, including headers, as the key, except the ID of a call. The same bytes get the same
-response while the chain is unchanged.
+Repeated requests are not even parsed. If a result depends only on the parameters and the
+chain, the response is cached; the key is the bytes of the request, including headers, without
+the ID of the call. The same bytes get the same response while the chain is unchanged.
 """
 
 from __future__ import annotations
@@ -39,8 +38,8 @@ from ..web.views import LOOPBACK
 from .addresses import NODE
 from .wsgi import head_of, parts_of
 
-# Headers with the trace of one request, so that no other request has the same bytes: W3C's
-# Trace Context, B3, Jaeger and AWS X-Ray.
+# Headers with the ID of a trace (W3C Trace Context, B3, Jaeger and AWS X-Ray). They are
+# different in each request, so caching such a request is useless.
 _TRACE_FIELDS = frozenset(
     (
         "HTTP_TRACEPARENT",
@@ -51,19 +50,19 @@ _TRACE_FIELDS = frozenset(
     )
 )
 _SIGNALS = (request_started, request_finished, request_tearing_down)
-# The work of check_request was done when the server started.
+# Receivers that need not be called: check_request has done its work when the server started.
 _WITHOUT_EFFECT = {id(check_request)}
 
 
 class DirectResponse(NamedTuple):
-    """Response to a call, with its result if it may be cached."""
+    """Response to a call; ``reproducible`` has its result if the response may be cached."""
 
     response: Response
     reproducible: Reproducible | None = None
 
 
 class DirectAdapter:
-    """Responds to the calls of one mount at one address, which serves a ``surface``."""
+    """Responder to the calls of one mount at an address that serves ``surface``."""
 
     def __init__(self, app: Flask, mount: Mount, surface: Surface = NODE) -> None:
         self._app = app
@@ -78,18 +77,21 @@ class DirectAdapter:
         if endpoint is None or "HTTP_UPGRADE" in environ or self.is_bypassed():
             return None
         head = _head(endpoint, environ)
-        # A form has parameters, and without a body the response is a page.
+        # Leave GET with a body, which may be a form, and POST without one, which gets a page,
+        # to Flask.
         if head.has_body is (head.method == "GET"):
             return None
-        # Applications and receivers of signals may use current_app.
+        # Enter the app's context, as applications and receivers of signals may use
+        # current_app.
         with self.app_context():
             return self._answer(head, environ)
 
     def is_bypassed(self) -> bool:
-        """Return true while receivers are connected to Flask's signals of requests."""
+        """Return true while receivers are connected to Flask's request signals, which only
+        Flask sends."""
         for signal in _SIGNALS:
-            # Before each request: comparing IDs takes less time than a query of blinker for
-            # receivers.
+            # Compare IDs first, as this runs before each request and blinker's lookup is
+            # slower.
             if not signal.receivers.keys() <= _WITHOUT_EFFECT and any(
                 id(receiver) not in _WITHOUT_EFFECT
                 for receiver in signal.receivers_for(self._app)
@@ -107,7 +109,8 @@ class DirectAdapter:
         reply = self._reply(found, dispatcher, environ)
         if reply is None:
             return None
-        # A page's permissions also depend on its address, which is not part of the key.
+        # On a development chain, permissions of a web page also depend on the client's
+        # address, which is not part of the cache key.
         by_address = self._policy.origins.dev and "HTTP_ORIGIN" in head.fields
         is_one_time = by_address or not head.fields.keys().isdisjoint(_TRACE_FIELDS)
         return DirectResponse(
@@ -129,7 +132,7 @@ class DirectAdapter:
 
 
 def _endpoints(mount: Mount, surface: Surface) -> Iterator[tuple[tuple[str, str], str]]:
-    """Yield methods and paths of calls, and their endpoints."""
+    """Yield the HTTP method and path of each kind of call, with its endpoint."""
     if surface is NODE:
         yield from mount.calls()
     elif surface.is_rpc:
@@ -153,9 +156,10 @@ def _head(endpoint: str, environ: Mapping[str, Any]) -> Head:
 
 
 def _read(environ: Mapping[str, Any], limit: int) -> bytes:
-    """Return the body; raise :exc:`~flask_noderpc.errors.InvalidRequest`."""
+    """Return the body; raise :exc:`~flask_noderpc.errors.InvalidRequest` if it is too long or
+    incomplete."""
     try:
-        # One more byte, to detect a body without a length that is too long.
+        # Read one more byte, to detect that a chunked body is too long.
         body: bytes = environ["wsgi.input"].read(limit + 1)
     except OSError:
         raise InvalidRequest("the body ended before it was complete") from None
@@ -176,7 +180,7 @@ def _discard(environ: Mapping[str, Any], size: int) -> None:
 _OVERHEAD_BYTES = 1_000
 _MAX_ENTRIES = 1_000_000
 
-# As most clients write them; others only take longer.
+# Content-Length and "id" in the notation of most clients; other requests are not cached.
 _LENGTH = re.compile(rb"\r\ncontent-length: ?(\d{1,4})\r\n", re.IGNORECASE)
 _ID = re.compile(rb'"id": ?(0|[1-9]\d{0,17}|"[\w-]{1,40}")(?=[,}])')
 _OPENING = b'{"jsonrpc":"2.0","id":'
@@ -186,7 +190,7 @@ _NO_CONTEXT = nullcontext()
 
 
 class RawRequest(NamedTuple):
-    """A whole request: its size in bytes, its key in the cache, and the ID of its call."""
+    """An unparsed request: its size in bytes, its cache key, and the ID of its call."""
 
     size: int
     key: bytes
@@ -194,10 +198,10 @@ class RawRequest(NamedTuple):
 
     @classmethod
     def read(cls, waiting: bytes) -> RawRequest | None:
-        """Return the request at the start of the received bytes; ``None`` if it is never
+        """Return the request at the start of the received bytes; ``None`` if it can't be
         cached."""
         end = waiting.find(b"\n\r\n") + 3
-        # Lines may end without a carriage return: the first empty line of either kind counts.
+        # Give up if an earlier empty line ends in LF only, as the head would end there.
         if end < 3 or waiting.find(b"\n\n", 0, end) >= 0:
             return None
         if waiting.startswith(b"GET "):
@@ -210,21 +214,21 @@ class RawRequest(NamedTuple):
         size = end + int(length[1]) if length else 0
         body = waiting[end:size]
         request_id = _ID.search(body)
-        # An escape could encode another "id".
+        # Don't cache bodies with a backslash, as an escape could hide another "id".
         if not (length and request_id) or body.count(b'"id"') != 1 or b"\\" in body:
             return None
         if len(waiting) < size:
             return None
-        # The IDs of a client's calls usually differ by a counter, so requests are compared
-        # without them. Content-Length still includes the ID: with a longer ID the body may
-        # exceed its maximum size by a byte.
+        # The key has no ID, as clients usually count their calls. Content-Length, which is in
+        # the key, still includes the length of the ID.
         before, behind = waiting[: end + request_id.start(1)], body[request_id.end(1) :]
         return cls(size, before + b"\0" + behind, request_id[1])
 
 
 @dataclass(frozen=True, slots=True)
 class CachedResponse:
-    """A response without its clocks, before and after the ID of its call, and the request."""
+    """A cached response: placeholders for time headers in the head, the body before and after
+    the ID of the call, and the cache key."""
 
     key: bytes
     head: bytes
@@ -232,10 +236,11 @@ class CachedResponse:
     after: bytes
     reproducible: Reproducible
     compressed: Compressed | None = None
-    """Body after the ID, if responses are compressed."""
+    """Compressed body after the ID; ``None`` if the body is not compressed."""
 
     def parts(self, request_id: bytes, clocks: dict[bytes, bytes]) -> tuple[bytes, ...]:
-        """Return the response to a call with this ID, in parts to send one by one."""
+        """Return the response to a call with this ID, in parts to send one by one; ``clocks``
+        are the current values of time headers."""
         if self.compressed:
             body = self.compressed.body(self.before + request_id)
         else:
@@ -244,7 +249,8 @@ class CachedResponse:
 
 
 class ResponseCache:
-    """Cache of responses by their requests; bounded in bytes, also as a part of ``memory``."""
+    """Cache of responses by request; ``max_bytes`` and the shared limit ``memory`` bound
+    it."""
 
     def __init__(self, max_bytes: int, memory: CacheMemory | None = None) -> None:
         self._responses: LRUCache[bytes, CachedResponse] = LRUCache(
@@ -256,9 +262,9 @@ class ResponseCache:
     def find(
         self, raw_request: RawRequest, context: Callable[[], AbstractContextManager[object]]
     ) -> tuple[bytes, ...] | None:
-        """Return the cached response to a request, in parts, or ``None``.
+        """Return the cached response to a request in parts, or ``None``.
 
-        ``context`` is entered for receivers of ``rpc_called``.
+        ``context`` makes the app context in which receivers of ``rpc_called`` are called.
         """
         cached = self._responses.get(raw_request.key)
         if cached is None:
@@ -267,7 +273,7 @@ class ResponseCache:
             if not cached.reproducible.holds():
                 return None
         except Exception:
-            # The dispatcher gets the same error, and responds with it.
+            # Fall through to the dispatcher, which reports this error.
             return None
         entered = context() if rpc_called.receivers else _NO_CONTEXT
         with entered, cached.reproducible.reported():
@@ -276,13 +282,13 @@ class ResponseCache:
     def store(
         self, raw_request: RawRequest, response: Response, reproducible: Reproducible
     ) -> None:
-        """Cache a response while its result is valid."""
+        """Cache a response, which is used while its result is valid."""
         if response.status not in _REPEATABLE or not reproducible.may_hold:
             return
         parts = _around_id(response, raw_request.request_id)
         if parts is None:
             return
-        # The body is stored here; without this, its result would be stored twice.
+        # Drop the result in ``encoded``, as the body has it already.
         encoded = reproducible.encoded._replace(result=b"", reply=b"")
         cached = CachedResponse(
             raw_request.key,
@@ -294,7 +300,7 @@ class ResponseCache:
         self._responses.put(raw_request.key, cached)
 
     def _now(self) -> dict[bytes, bytes]:
-        """Return the header fields of a response that contain the time."""
+        """Return the values of the time headers, by name."""
         second = int(time.time())
         if second != self._second:
             date = formatdate(second, usegmt=True).encode()
@@ -304,7 +310,7 @@ class ResponseCache:
 
 
 def _head_of(response: Response) -> bytes:
-    """Return a head with placeholders for the fields that change each second."""
+    """Return an encoded response head with placeholders for the time headers."""
     headers = [
         (name, f"%({name})b" if name in _CHANGING else value.replace("%", "%%"))
         for name, value in response.headers
@@ -313,7 +319,8 @@ def _head_of(response: Response) -> bytes:
 
 
 def _around_id(response: Response, request_id: bytes) -> tuple[bytes, bytes] | None:
-    """Return a body before and after the ID of its call; the whole body without an ID."""
+    """Return the body before and after the call's ID, or the whole body and nothing if there
+    is no ID; ``None`` if the body does not start as expected."""
     body, compressed = response.body, response.compressed
     if not request_id:
         return body, b""

@@ -1,4 +1,4 @@
-"""Settings of ``noderpc start``: its defaults, a home's config/noderpc.toml, and its flags."""
+"""Settings of ``noderpc start``: defaults, the home's config/noderpc.toml, and flags."""
 
 from __future__ import annotations
 
@@ -30,26 +30,26 @@ from ..settings import (
 from ..settings.kinds import OPTIONAL_PATH, PATH, URLS, Kind
 from .addresses import surfaces
 
-# Like CometBFT's node, it produces empty blocks.
+# A CometBFT node also produces empty blocks.
 NODE_DEFAULTS: dict[str, Any] = {"empty_blocks": True}
-"""Defaults of a node without an app, if they differ from an app's."""
+"""Defaults of a node without an app that differ from an app's."""
 
 DEV_DEFAULTS: dict[str, Any] = {
     "cors_origins": "*",
-    # As in anvil and hardhat: each transaction is in a block when its sender gets the response.
+    # Seconds. A short interval makes a new transaction's block soon, as in anvil and hardhat.
     "block_interval": 0.1,
 }
-"""Defaults with ``--dev``."""
+"""Additional defaults with ``--dev``."""
 
 
 def dev_application() -> str:
-    """Return the application of ``--dev`` if none is given."""
+    """Return the default application with ``--dev``."""
     kinds = application_kinds().items()
     return next((name for name, kind in kinds if kind.is_dev_default), Settings().application)
 
 
 def defaults_of(application: str | None, *, dev: bool) -> dict[str, Any]:
-    """Return the defaults of a node with an application, which is ``None`` if not given."""
+    """Return the defaults of a node with an application; ``None`` is the default one."""
     name = application or (dev_application() if dev else Settings().application)
     kind = application_kinds()[name]
     if not dev:
@@ -58,19 +58,18 @@ def defaults_of(application: str | None, *, dev: bool) -> dict[str, Any]:
 
 
 def default_home(application: str | None = None) -> Path:
-    """Return the folder of a node, or of a development chain with an application, which is
-    always a separate folder."""
+    """Return the default home of a node; with ``application``, of a development chain."""
     folder = Path.home() / ".noderpc"
     return folder / f"dev-{application}" if application else folder
 
 
 def config_path(home: Path) -> Path:
-    """Return the file with a home's settings."""
+    """Return the path of a home's settings file."""
     return home / "config" / "noderpc.toml"
 
 
 def read_config(home: Path) -> dict[str, Any]:
-    """Return the settings of the file, empty if it does not exist; raise
+    """Return the settings in a home's file, none if it does not exist; raise
     :exc:`~flask_noderpc.errors.ConfigurationError`."""
     path = config_path(home)
     try:
@@ -79,12 +78,12 @@ def read_config(home: Path) -> dict[str, Any]:
         return {}
     except OSError as error:
         raise ConfigurationError(
-            f"{path}: {error.strerror}; --home names a folder that may be read and written to"
+            f"{path}: {error.strerror}; choose a readable and writable folder with --home"
         ) from None
     except ValueError as error:
         raise InvalidSetting(
-            f"{path}: {error}: expected TOML with a name = value on each line, and strings in"
-            " quotes"
+            f"{path}: expected TOML with name = value on each line, and strings in quotes:"
+            f" {error}"
         ) from None
     known = {row.name for row in all_settings()}
     for name in sorted(REMOVED_SETTINGS.keys() & found):
@@ -99,12 +98,13 @@ def read_config(home: Path) -> dict[str, Any]:
 
 
 def default_database(home: Path) -> Path:
-    """Return the path of a home's store, unless a setting names another."""
+    """Return the path of the SQLite file in a home, which NODERPC_DATABASE can replace."""
     return home / "data" / "noderpc.db"
 
 
 def database_of(home: Path) -> str:
-    """Return a home's store; raise :exc:`~flask_noderpc.errors.ConfigurationError`."""
+    """Return the file or URL of a home's database; raise
+    :exc:`~flask_noderpc.errors.ConfigurationError`."""
     found, path = read_config(home), config_path(home)
     settings = read_settings({}, found, {name: f"{path}: {name}" for name in found})
     return settings.database or str(default_database(home))
@@ -112,10 +112,10 @@ def database_of(home: Path) -> str:
 
 _Command = Callable[..., None]
 
-# The command's own sentences for settings whose default differs from an app's.
+# Help texts for settings that ``noderpc start`` describes differently from an app's settings.
 _SENTENCES = {
     "database": "SQLite file or postgresql:// URL of the chain.",
-    "home": "Folder of configuration and chain.",
+    "home": "Folder of the configuration and the chain.",
     "empty_blocks": "True to produce blocks without transactions.",
 }
 _DEFAULTS = {
@@ -126,7 +126,7 @@ _DEFAULTS = {
 
 
 def _help(row: Setting) -> str:
-    """Return a setting's sentence and its defaults in ``noderpc start``."""
+    """Return a setting's help text in ``noderpc start``, with its defaults."""
     sentence = _SENTENCES.get(row.name, row.doc.replace("``", ""))
     shown = _DEFAULTS.get(row.name) or _default(row)
     return f"{sentence}  [{shown}]" if shown else sentence
@@ -147,19 +147,19 @@ def _default(row: Setting) -> str:
 
 
 def _text(value: object) -> str:
-    """Return a value as it is written after its flag."""
+    """Return a value as text that its flag accepts."""
     if isinstance(value, bool):
         return str(value).lower()
     return ",".join(value) if isinstance(value, tuple) else str(value)
 
 
-# A switch may have no value. With other options click would read the -1 of "--workers -1" as a
-# flag.
+# Options of click for a switch, which may be given without a value. Other settings must not
+# have them, as click would then take the -1 of "--workers -1" as a flag.
 _ALONE: dict[str, Any] = {"flag_value": "true"}
 
 
 def _server_settings() -> set[str]:
-    """Return the names of settings that can be changed after mounting on an app."""
+    """Return the names of settings of the server, which flags can override for an app."""
     found = ((each.address, *each.tls) for each in surfaces().values())
     return {"workers", *chain.from_iterable(found)}
 
@@ -167,7 +167,7 @@ def _server_settings() -> set[str]:
 def _option(row: Setting, **more: Any) -> Callable[[_Command], _Command]:
     more |= {} if row.kind.label else _ALONE
     if row.kind is URLS:
-        # Each of several nodes has its own flag.
+        # The user passes several URLs by repeating the flag.
         more |= {"multiple": True, "callback": more.get("callback", _joined)}
     if row.kind.is_secret:
         more |= {"callback": more.get("callback", not_on_command_line)}
@@ -183,7 +183,7 @@ def _option(row: Setting, **more: Any) -> Callable[[_Command], _Command]:
 
 
 def _completer(kind: Kind) -> Callable[..., list[CompletionItem]] | None:
-    """Return a function that completes a value in a shell: a choice, or a file."""
+    """Return a function for shell completion of choices or files; ``None`` for other kinds."""
 
     def complete(
         context: click.Context, option: click.Parameter, incomplete: str
@@ -205,13 +205,14 @@ def _joined(
 def not_on_command_line(
     context: click.Context, option: click.Parameter, value: str | None
 ) -> str | None:
-    """Refuse credentials that the list of processes would show."""
+    """Return the value of a secret; refuse it on the command line, which other users can
+    see."""
     source = context.get_parameter_source(str(option.name))
     name = option.opts[0]
     if value and source is ParameterSource.COMMANDLINE and not value.startswith("@"):
         raise click.UsageError(
-            f"{name} would be visible in the list of processes: set"
-            f" {PREFIX}{name[2:].replace('-', '_').upper()}, or name a file that has it,"
+            f"{name}: a credential on the command line is visible to other users; set"
+            f" {PREFIX}{name[2:].replace('-', '_').upper()}, or read it from a file with"
             f" {name} @FILE"
         )
     return value
@@ -220,10 +221,8 @@ def not_on_command_line(
 def node_flags(
     command: _Command, is_shown: Callable[[Setting], bool] = lambda row: True
 ) -> _Command:
-    """Add an option for each setting, with its environment variable.
-
-    The help lists the options for which ``is_shown`` returns true.
-    """
+    """Return the command with an option for each setting, which its environment variable also
+    sets; the help only lists options for which ``is_shown`` returns true."""
     for row in reversed(all_settings()):
         more = {"envvar": _variables(row.name), "help": _help(row)}
         command = _option(row, hidden=not is_shown(row), **more)(command)
@@ -242,7 +241,8 @@ def _flag_of_dropped(name: str) -> str:
 
 
 def host_flags(command: _Command) -> _Command:
-    """Add an option for each setting of the server; refuse others, naming their keys."""
+    """Return the command with an option for each setting of the server; options of other
+    settings are refused with the app's key for them."""
     changeable = _server_settings()
     for row in reversed(all_settings()):
         if row.name in changeable:
@@ -258,14 +258,14 @@ def _refuse(
 ) -> None:
     if value:
         raise click.UsageError(
-            f"{' / '.join(option.opts)} is a setting of the app:"
-            f" app.config['NODERPC_{str(option.name).upper()}']"
+            f"{' / '.join(option.opts)} can't be given here, as it is a setting of the app;"
+            f" set app.config['NODERPC_{str(option.name).upper()}']"
         )
 
 
 def given_settings(given: Mapping[str, str | None]) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the given settings, and how errors name each; warn about settings that were
-    removed."""
+    """Return the settings that were given, and the flag or variable by which errors name each;
+    warn about settings that no longer exist."""
     values = {name: value for name, value in given.items() if value is not None}
     for name in sorted(REMOVED_SETTINGS.keys() & values):
         warn_of_removed(name, _written(name, (_flag_of_dropped(name),)))
@@ -276,8 +276,8 @@ def given_settings(given: Mapping[str, str | None]) -> tuple[dict[str, str], dic
 
 
 def _written(name: str, flags: Iterable[str]) -> str:
-    """Return the flags of a setting, as click names them, or its environment variable if that
-    was read."""
+    """Return the flags of a setting if it was given on the command line, else its environment
+    variable."""
     source = click.get_current_context().get_parameter_source(name)
     if source is ParameterSource.COMMANDLINE:
         return " / ".join(flags)

@@ -1,8 +1,9 @@
-"""Heads and bodies of requests, read so that no proxy in front can read them differently.
+"""Strict parser of HTTP request heads and bodies.
 
-Two lengths, an unknown coding or a line with a bare carriage return are refused: a proxy may
-read the next request in bytes that are a body here. The framing of chunks and trailers is
-bounded, and a socket that always has more to read lets other greenlets run between two reads.
+Ambiguous requests are refused to prevent request smuggling: with two lengths, an unknown
+coding or a bare carriage return, a proxy may take bytes as a request that this parser takes as
+a body. The overhead of chunks and trailers is limited, and other greenlets run between two
+reads of a socket.
 """
 
 from __future__ import annotations
@@ -16,32 +17,33 @@ from typing import Any, BinaryIO, NamedTuple
 
 from ..concurrency import next_turn
 
-# The repetitions are possessive: a line that does not match is read once, without backtracking.
-# Go: net/http serves HTTP/1.0 and 1.1, and a request line has three parts. RFC 9112, 3.2.2: the
-# target may be a whole URL; its host then replaces the header Host.
+# The repetitions are possessive, so that a line that does not match causes no backtracking.
+# Like Go's net/http, this accepts HTTP/1.0 and 1.1. The target may be a whole URL, whose host
+# then replaces the header Host (RFC 9112, 3.2.2).
 _TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]++"
 # Go: httpguts.ValidHostHeader.
 _HOST = re.compile(r"[!$%&'()*+,.:;=\[\]_~0-9A-Za-z-]++")
-# Go: net/url also refuses escapes in the host of a URL, and brackets without an address.
+# Like Go's net/url, this also refuses escapes in the host, and brackets without an address.
 _URL_HOST = r"\[[0-9A-Fa-f:.]++\](?::[0-9]*+)?|[!$&'()*+,.:;=_~0-9A-Za-z-]++"
 _REQUEST_LINE = re.compile(
     rf"({_TOKEN}) (?:(?i:https?)://({_URL_HOST}))?(/[^\x00-\x20\x7f?]*+|\*)?"
     r"(?:\?([^\x00-\x20\x7f]*+))? (HTTP/1\.[01])\r?\n"
 )
-# RFC 9112, 5.1: no blank before the colon; 5.2: folded lines are refused. The caller strips the
-# blanks around a value.
+# A blank before the colon (RFC 9112, 5.1) and folded lines (5.2) are refused. The caller
+# strips blanks around the value.
 _HEADER = re.compile(rb"(%b):([^\x00-\x08\x0a-\x1f\x7f]*+)\r?\n" % _TOKEN.encode())
 _BLANKS = b" \t"
 _BETWEEN_OPTIONS = re.compile(r"[\s,]+")
 _EMPTY = (b"\r\n", b"\n")
 _MAX_HEADERS, _MAX_BYTES = 100, 65_536
 _MAX_LINE = 8_192
-# Maximum bytes of headers that are cached for the next request of their connection.
+# Maximum bytes of headers that are kept to compare them with the connection's next request.
 _MAX_REMEMBERED = 2_048
 
 
 class Fields(dict[str, list[str]]):
-    """Values by the lower-case names of their headers, and derived values."""
+    """Lists of header values by lower-case name, with derived values that are computed
+    once."""
 
     @cached_property
     def connection(self) -> frozenset[str]:
@@ -53,7 +55,7 @@ class Fields(dict[str, list[str]]):
 
     @cached_property
     def environ(self) -> dict[str, str]:
-        """Variables of the fields in WSGI's environ (PEP 3333)."""
+        """Variables of the headers in a WSGI environ (PEP 3333)."""
         found = {}
         for name, values in self.items():
             if "_" not in name:
@@ -77,7 +79,7 @@ class RequestHead(NamedTuple):
     fields: Fields
 
     def first(self, name: str, default: str = "") -> str:
-        """Return the first value of a header."""
+        """Return the first value of a header, or ``default``."""
         return self.fields.get(name, (default,))[0]
 
     @property
@@ -91,12 +93,12 @@ class RequestHead(NamedTuple):
     @property
     def expects_continue(self) -> bool:
         """True if the client may wait for 100 Continue before it sends the body."""
-        # Other expectations were refused. RFC 9110, 10.1.1: HTTP/1.0 does not have it.
+        # Any other expectation is refused before. HTTP/1.0 has none (RFC 9110, 10.1.1).
         return self.version == "HTTP/1.1" and bool(self.first("expect"))
 
     @property
     def content_length(self) -> int | None:
-        """Length of the body, if the head has one."""
+        """Content-Length in bytes; ``None`` if the header is missing."""
         length = self.first("content-length")
         return int(length) if length else None
 
@@ -107,17 +109,17 @@ class RequestHead(NamedTuple):
 
 
 class ExpectationFailed(ValueError):
-    """A request has an expectation that the server does not support."""
+    """Error for a request with an expectation other than ``100-continue``."""
 
 
 class RequestTooLong(ValueError):
-    """A request line is longer than :data:`_MAX_LINE`."""
+    """Error for a request line that is longer than 8192 bytes."""
 
 
 class HeadReader:
-    """Reads the heads of a connection's requests.
+    """Reader of the heads of a connection's requests.
 
-    Most clients repeat the same headers: these are compared as bytes, and not parsed again.
+    Most clients send the same headers again: if the bytes are equal, they are not parsed.
     """
 
     def __init__(self, source: BufferedReader[Any]) -> None:
@@ -127,10 +129,11 @@ class HeadReader:
         self._fields = Fields()
 
     def read(self) -> RequestHead | None:
-        """Return the next head, ``None`` at the end; raise :exc:`ValueError`."""
+        """Return the next head, ``None`` at the end of the stream; raise :exc:`ValueError` for
+        an invalid one."""
         line = self._source.readline(_MAX_LINE)
         if line in _EMPTY:
-            # RFC 9112, 2.2: some clients send an empty line after a body.
+            # Skip an empty line, which some clients send after a body (RFC 9112, 2.2).
             line = self._source.readline(_MAX_LINE)
         if not line:
             return None
@@ -157,23 +160,25 @@ class HeadReader:
         fields = _parsed(lines)
         _check(fields, version)
         raw = b"".join(lines) + b"\r\n"
-        # The usual end of headers; others only take longer.
+        # Keep only headers whose bytes equal ``raw``: not large ones, nor lines that end in
+        # LF.
         if len(raw) <= _MAX_REMEMBERED and waiting.startswith(raw):
             self._raw, self._version, self._fields = raw, version, fields
         return fields
 
 
 def _check_target(method: str, host: str | None, path: str | None, query: str | None) -> None:
-    """Raise :exc:`ValueError` unless the target has a form of RFC 9112, 3.2, for its method."""
+    """Raise :exc:`ValueError` unless the request target is valid for the method (RFC 9112,
+    3.2)."""
     if method == "CONNECT":
-        # RFC 9110, 9.3.6: the bytes that follow belong to a tunnel and are not requests.
-        raise ValueError("CONNECT asks for a tunnel, which only a proxy offers")
+        # Bytes after a CONNECT belong to a tunnel and are not requests (RFC 9110, 9.3.6).
+        raise ValueError("CONNECT is not supported")
     if not (host or path) or (path == "*" and (host or query or method != "OPTIONS")):
         raise ValueError("expected a target that is a path or a whole URL")
 
 
 def _parsed(lines: list[bytes]) -> Fields:
-    """Return the headers in these lines; raise :exc:`ValueError`."""
+    """Return the headers in these lines; raise :exc:`ValueError` for a malformed line."""
     found = Fields()
     for line in lines:
         header = _HEADER.fullmatch(line)
@@ -186,19 +191,22 @@ def _parsed(lines: list[bytes]) -> Fields:
 
 
 def read_trailers(source: BinaryIO) -> None:
-    """Read and discard the lines after the last chunk; raise :exc:`ValueError`."""
+    """Read and discard the trailers after the last chunk; raise :exc:`ValueError` for a
+    malformed one."""
     for line in _lines(source, ends=(b"\r\n",)):
         if not (_HEADER.fullmatch(line) and line.endswith(b"\r\n")):
             raise ValueError("malformed trailer line")
 
 
 def _lines(source: BinaryIO, ends: tuple[bytes, ...] = _EMPTY) -> Iterator[bytes]:
-    """Yield the lines before an empty one, up to a maximum number."""
+    """Yield the lines up to an empty one; raise :exc:`ValueError` if there are too many."""
     room, count = _MAX_BYTES, 0
     while (line := source.readline(room + 1)) not in ends:
         room -= len(line)
         if room < 0 or count == _MAX_HEADERS:
-            raise ValueError(f"headers beyond {_MAX_BYTES} bytes, or {_MAX_HEADERS} lines")
+            raise ValueError(
+                f"expected at most {_MAX_HEADERS} header lines of {_MAX_BYTES} bytes in total"
+            )
         count += 1
         yield line
 
@@ -207,41 +215,41 @@ def _check(found: Fields, version: str) -> None:
     lengths = found.get("content-length", [])
     codings = found.get("transfer-encoding", [])
     if len(lengths) + len(codings) > 1:
-        raise ValueError("more than one length or transfer coding of the body")
+        raise ValueError("expected one Content-Length or one Transfer-Encoding")
     if not all(
         length.isascii() and length.isdigit() and len(length) < 20 for length in lengths
     ):
-        raise ValueError("Content-Length is not a number")
+        raise ValueError("expected a number in Content-Length")
     if codings and (version == "HTTP/1.0" or codings[0].lower() != "chunked"):
-        raise ValueError("a transfer coding other than HTTP/1.1's chunked")
+        raise ValueError("expected the transfer coding chunked, in HTTP/1.1")
     hosts = found.get("host", [])
     if len(hosts) > 1 or (not hosts and version == "HTTP/1.1"):
         raise ValueError("expected one Host header in a request of HTTP/1.1")
     if not all(_HOST.fullmatch(host) for host in hosts if host):
-        raise ValueError("expected a host and maybe a port in the Host header")
-    # Go: net/http uses the first.
+        raise ValueError("expected a host and an optional port in the Host header")
+    # Go's net/http also uses only the first Expect header.
     expected = found.get("expect", [""])[0].lower()
     if expected and "100-continue" not in _BETWEEN_OPTIONS.split(expected):
-        raise ExpectationFailed("only 100-continue can be expected")
+        raise ExpectationFailed("expected no Expect header other than 100-continue")
 
 
-# Go: net/http/internal/chunked.go. Only the end of a line may contain a CR or LF: a proxy might
-# find another end.
+# The line before a chunk; Go: net/http/internal/chunked.go. Extensions must not contain CR or
+# LF, as a proxy might take them as the end of the line.
 _CHUNK_LINE = re.compile(rb"([0-9A-Fa-f]{1,16})(?:;[^\r\n]*)?\r\n")
 _MAX_CHUNK_LINE = 4096
-# Go: bytes allowed for the framing of a chunk, and the total by which all chunks may exceed
-# that.
+# Go: bytes of overhead that a chunk may have, and the total by which all chunks may exceed
+# this.
 _FRAMING_BYTES, _MAX_EXCESS = 16, 16_384
 
 
 class FairSocketReader(RawIOBase):
-    """The bytes of a socket; other greenlets run before a second read."""
+    """Raw reader of a socket that lets other greenlets run before a second read."""
 
     def __init__(self, raw: socket.SocketIO) -> None:
         self._raw = raw
         self._sock = raw._sock  # type: ignore[attr-defined]  # where websockets look for it
         self.has_read = False
-        """True if bytes were read in this turn of the event loop."""
+        """True if the socket was read since the connection last let other greenlets run."""
         self.is_waiting = False
         """True during a read, or while other greenlets run before it."""
 
@@ -267,14 +275,14 @@ class FairSocketReader(RawIOBase):
 
 
 class InvalidBody(OSError):
-    """The framing of a body violates HTTP/1.1; the response has status 400."""
+    """Error for a body whose framing violates HTTP/1.1; the response has status 400."""
 
 
 class Body(BufferedReader):
-    """The body of a request with ``head``, read from the connection's ``rfile``.
+    """Body of a request, read from the connection's file ``rfile``.
 
-    ``begin`` is called at the first read; ``continue_to`` is the socket of a client that waits
-    for ``100 Continue``.
+    ``begin`` is called before the first read. ``continue_to`` is the socket if the client
+    waits for ``100 Continue``, which is sent before the first read.
     """
 
     def __init__(
@@ -290,27 +298,27 @@ class Body(BufferedReader):
 
     @property
     def is_read(self) -> bool:
-        """True if the connection was read up to the body's end."""
+        """True if the whole body was read from the connection."""
         return self._framing.is_read
 
     @property
     def is_awaited(self) -> bool:
-        """True if the client may still wait for a ``100 Continue``."""
+        """True if the client still waits for ``100 Continue``."""
         return self._framing.continue_to is not None and not self.is_read
 
     def abandon(self) -> None:
-        """Never send ``100 Continue``, and do not wait for the body at the end."""
+        """Don't send ``100 Continue``, and don't read the rest of the body."""
         self._framing.continue_to = None
         self._framing.is_broken = True
 
     def close(self) -> None:
-        """Do nothing: a wrapper such as TextIOWrapper may be closed before the body is read."""
+        """Do nothing, as a wrapper such as TextIOWrapper closes the body before it is read."""
 
     def discard(self) -> None:
-        """Read and discard the rest, unless the client has disconnected; raise
-        :exc:`InvalidBody`."""
+        """Read and discard the rest of the body; raise :exc:`InvalidBody` for invalid
+        chunks."""
         if self.is_awaited:
-            # The client may never send it.
+            # Don't wait for a body that the client may never send.
             return
         try:
             while not self._framing.is_broken and self.read1():
@@ -322,7 +330,7 @@ class Body(BufferedReader):
 
 
 class _BodyBytes(RawIOBase):
-    """The bytes of a body without their framing."""
+    """Raw reader of a body, without the framing of chunks."""
 
     def __init__(
         self,
@@ -342,7 +350,7 @@ class _BodyBytes(RawIOBase):
 
     @property
     def _sock(self) -> Any:
-        # simple_websocket finds the socket here under gevent.
+        # simple_websocket looks for the socket here under gevent.
         return self._rfile.raw._sock
 
     def readable(self) -> bool:
@@ -350,7 +358,8 @@ class _BodyBytes(RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Read received bytes, or wait for some; return the number of bytes, 0 at the end."""
+        """Read into the buffer, waiting if necessary; return the number of bytes, 0 at the
+        end."""
         if self.is_read:
             return 0
         if self._begin is not None:
@@ -363,7 +372,7 @@ class _BodyBytes(RawIOBase):
             return 0
         count = self._rfile.readinto1(memoryview(buffer)[: self._left])
         if not count:
-            raise self._broken("a body of another length than it says")
+            raise self._broken("the body is shorter than its length")
         self._left -= count
         if not self._left:
             self._end_part()
@@ -373,14 +382,14 @@ class _BodyBytes(RawIOBase):
         if not self._in_chunks:
             self.is_read = True
         elif self._rfile.read(2) != b"\r\n":
-            raise self._broken("a chunk of another length than it says")
+            raise self._broken("expected CRLF after a chunk")
 
     def _begin_chunk(self) -> bool:
         """Read the line before a chunk; return false after the last chunk."""
         line = self._rfile.readline(_MAX_CHUNK_LINE)
         found = _CHUNK_LINE.fullmatch(line)
         if found is None:
-            raise self._broken("a line that begins no chunk")
+            raise self._broken("expected the length of a chunk in hex")
         self._left = int(found[1], 16)
         self._excess = max(0, self._excess + len(line) + 2 - _FRAMING_BYTES - 2 * self._left)
         if self._excess > _MAX_EXCESS:
@@ -397,6 +406,6 @@ class _BodyBytes(RawIOBase):
         self.is_read = True
 
     def _broken(self, reason: str) -> InvalidBody:
-        # Nothing after it is read.
+        # After this, nothing more is read from the connection.
         self.is_broken = True
         return InvalidBody(reason)

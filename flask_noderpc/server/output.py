@@ -1,5 +1,5 @@
-"""Output of the commands and processes of a node: lines on stderr, as text or as one JSON
-object each; the progress of long work; and the exit statuses, which docs/start lists."""
+"""Output of the commands and processes of a node: log lines on stderr as text or JSON,
+progress of long work, and exit statuses (listed in docs/start)."""
 
 from __future__ import annotations
 
@@ -38,23 +38,23 @@ class LogOptions:
 
     @property
     def is_json(self) -> bool:
-        """True if each line is a JSON object."""
+        """True if each log line is a JSON object."""
         return self.format == "json"
 
     @property
     def has_bars(self) -> bool:
-        """True if progress is shown by bars instead of lines."""
+        """True if progress is shown as a bar instead of log lines."""
         return not self.is_json and not self.quiet and sys.stderr.isatty()
 
 
 def configure(options: LogOptions) -> None:
-    """Configure the logging of this process, unless it is already configured."""
+    """Configure the logging of this process, unless the root logger already has handlers."""
     handler = logging.StreamHandler()
     handler.setFormatter(JsonFormatter() if options.is_json else TextFormatter())
     if options.quiet:
         handler.setLevel(logging.ERROR)
     logging.basicConfig(handlers=[handler])
-    # Calls are only logged with NODERPC_LOG_CALLS.
+    # The logger of calls is only used with NODERPC_LOG_CALLS.
     for name in ("blocks", "calls", "start"):
         logging.getLogger(f"flask_noderpc.{name}").setLevel(logging.INFO)
     if not options.has_bars:
@@ -62,12 +62,13 @@ def configure(options: LogOptions) -> None:
 
 
 _COLORS = {"WARNING": "yellow", "ERROR": "red", "CRITICAL": "red"}
-# Clears the progress bar of another process, which then continues on the next line.
+# Clears the current line, on which another process may have drawn its progress bar.
 _CLEAR_LINE = "\r\033[K"
 
 
 class TextFormatter(logging.Formatter):
-    """Time and message, with logger and level if the level is not INFO."""
+    """Formatter of lines with time and message; if the level is not INFO, also with logger and
+    level."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(where)s%(message)s")
@@ -76,7 +77,7 @@ class TextFormatter(logging.Formatter):
         self._is_colored = sys.stderr.isatty() if color is None else color
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the lines of a record."""
+        """Return the text of a record."""
         record.where = ""
         if record.levelno != logging.INFO:
             level = record.levelname
@@ -87,11 +88,11 @@ class TextFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line: ``time``, ``level``, ``event``, ``logger``, ``message``, and the
-    record's own attributes."""
+    """Formatter of one JSON object per line: ``time``, ``level``, ``event``, ``logger``,
+    ``message``, and the attributes in ``extra``."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line of a record."""
+        """Return the JSON of a record."""
         time = datetime.fromtimestamp(record.created, UTC)
         line = {
             "time": time.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
@@ -112,9 +113,9 @@ _STANDARD = frozenset(
 
 
 def wants_color() -> bool | None:
-    """Return true for FORCE_COLOR, false for NO_COLOR, and ``None`` for colors only on
-    terminals."""
-    # https://no-color.org and https://force-color.org: any nonempty text.
+    """Return true with FORCE_COLOR, false with NO_COLOR, and ``None`` if neither is set: then
+    only terminals get colors."""
+    # Any value that is not empty counts: https://no-color.org and https://force-color.org.
     if os.environ.get("NO_COLOR"):
         return False
     return True if os.environ.get("FORCE_COLOR") else None
@@ -124,16 +125,17 @@ _LINE_EACH_S = 30.0
 
 
 class Progress:
-    """Counts completed work of a total, with the rate and the remaining time.
+    """Progress of long work on stderr: a bar on a terminal, else a line every 30 seconds, with
+    the rate and the remaining time.
 
-    As a context manager it starts and ends the bar. ``total`` may be changed if the work grows.
+    Leaving it as a context manager ends the bar. ``total`` may be changed if the work grows.
     """
 
     def __init__(
         self, label: str, total: int = 0, unit: str = "blocks", *, done: int = 0
     ) -> None:
         self.label, self.total, self.unit = label, total, unit
-        # Earlier work is not part of the rate.
+        # The rate only counts work after the start.
         self.done = self._first = done
         self._began = self._shown = time.monotonic()
         self._bar: Any = None
@@ -145,11 +147,11 @@ class Progress:
         self.close()
 
     def add(self, count: int) -> None:
-        """Count the work since the last call."""
+        """Add completed work."""
         self.show(self.done + count, self.total)
 
     def show(self, done: int, total: int) -> None:
-        """Show how much of a total is done; the bar starts with the first call."""
+        """Show that ``done`` of ``total`` is completed."""
         self.done, self.total = done, total
         if not total:
             return
@@ -188,19 +190,20 @@ class Progress:
 
 
 FAILED = 1
-"""A check failed, nodes or a database can't be reached, or the program has a fault: the same
-command may succeed later."""
+"""Exit status if a check failed, a node or database can't be reached, or the program has a
+bug: the same command may succeed later."""
 USAGE = 2
-"""A flag, an argument or a setting with a wrong value."""
+"""Exit status for a flag, an argument or a setting with an invalid value."""
 REFUSED = os.EX_CONFIG
-"""Valid settings that the store, the home or the machine refuses: the same command will fail
-again."""
+"""Exit status for valid settings that don't fit the store, the home or the machine: the same
+command will fail again."""
 INTERRUPTED = 130
-"""Ended by Ctrl-C; shells report 128 plus the number of SIGINT."""
+"""Exit status after Ctrl-C: 128 plus the number of SIGINT, as in shells."""
 
 
 class WorkerFailed(NodeRPCError):
-    """A process of the node can't start; ``status`` is the exit status of its error."""
+    """Error for a process of the node that can't start; ``status`` is the exit status for
+    it."""
 
     def __init__(self, text: str, status: int) -> None:
         self.status = status

@@ -1,6 +1,6 @@
-"""Counts the open connections at an address, in total and for each client.
+"""Limits on the open connections at an address, in total and for each client.
 
-Their limits come from the settings and from the process's limit of file descriptors.
+The limits come from the settings and from the process's limit on file descriptors.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from ..web.rules.head import ClientLimit
 
 log = logging.getLogger("flask_noderpc.server")
 
-# A slower client may be evicted if there is no room for new connections.
 PATIENCE_S = 1.0
+"""Seconds of waiting after which a slow client may be evicted for a new connection."""
 
 
 class Phase(Enum):
-    """Phases in which a connection waits for its client."""
+    """Phase of a connection, by what it waits for."""
 
     NOTHING = "nothing, the request is processed"
     REQUEST = "its next request"
@@ -39,7 +39,7 @@ class Phase(Enum):
 
 
 class Place(ABC):
-    """Entry of a connection, with the deadline for its client."""
+    """A connection as the limits see it: its client, what it waits for, and the deadline."""
 
     def __init__(self, client: str) -> None:
         self.client = client
@@ -47,7 +47,8 @@ class Place(ABC):
         self.since = time.monotonic()
         self.phase = Phase.REQUEST
         self.exempt = 0
-        """Above 0 for a websocket and while a call waits, as other limits count these."""
+        """Number of other limits that count the connection: it is above 0 for a websocket and
+        while a call waits, and the total limit then ignores the connection."""
 
     @property
     @abstractmethod
@@ -56,10 +57,10 @@ class Place(ABC):
 
     @abstractmethod
     def drop(self) -> None:
-        """Shut the connection down."""
+        """Shut the socket down."""
 
     def wait_for_client(self, what: Phase, seconds: float) -> None:
-        """Start waiting for the client, for at most ``seconds``."""
+        """Set the phase, and the deadline to ``seconds`` from now."""
         self.since = time.monotonic()
         self.phase, self.deadline = what, self.since + seconds
 
@@ -68,7 +69,7 @@ class Place(ABC):
         return self.deadline < now and self.is_awaited
 
     def can_be_evicted(self, now: float) -> bool:
-        """Return true if it may be evicted, because it is idle or slow."""
+        """Return true if the connection is idle, or the client has been slow for a second."""
         return self.phase is Phase.REQUEST or (
             self.since < now - PATIENCE_S and self.is_awaited
         )
@@ -81,26 +82,29 @@ def _refusal(said: bytes) -> bytes:
     )
 
 
-_FULL = _refusal(b"too many open connections (NODERPC_MAX_OPEN_CONNECTIONS raises this)")
+_FULL = _refusal(b"too many open connections; raise NODERPC_MAX_OPEN_CONNECTIONS")
 _FULL_FOR_CLIENT = _refusal(
-    b"too many open connections of this client (NODERPC_MAX_CONNECTIONS_PER_CLIENT raises this)"
+    b"too many open connections of this client; raise NODERPC_MAX_CONNECTIONS_PER_CLIENT"
 )
 
-# Minimum seconds between two scans. Scanning all connections for each new one would keep the
-# process busy while clients reconnect together: the candidates of one scan are evicted first,
-# and after a scan without candidates the next one has to wait.
+# Minimum seconds between two scans for connections that can be evicted. Scanning all of them
+# for each new connection would keep the process busy while many clients reconnect, so the
+# candidates of one scan are used up first.
 _SCAN_S = 0.01
-# During that time, at most so many connections of a client at its limit are evicted for its new
-# ones; further new ones are refused, which costs a tenth.
+# Maximum number of connections that are evicted between two scans for new ones of a client at
+# its limit; further new ones are refused, which takes a tenth of the time.
 _MOST_OF_CLIENT = 2
-# Requests in one turn of the event loop from a client that has a limit: after these, new
-# connections are accepted and other clients get responses. Without this limit, a turn would
-# handle a request on each of the client's connections.
+# Maximum number of requests of a limited client in one iteration of the event loop, so that
+# other clients are served in between. Otherwise an iteration would handle a request on each of
+# the client's connections.
 _MOST_IN_TURN = 8
 
 
 class _Group:
-    """Connections that share a limit, with the candidates for eviction."""
+    """Connections that share a limit, and the candidates for eviction among them.
+
+    ``most`` is the maximum number of candidates of one scan.
+    """
 
     def __init__(self, most: int | None = None) -> None:
         self.connections: set[Place] = set()
@@ -112,7 +116,7 @@ class _Group:
         self._waiting: deque[Event] = deque()
 
     def await_turn(self) -> None:
-        """Wait until a request may be handled, in the order of arrival."""
+        """Wait until a request may be handled; requests wait in order of arrival."""
         if not self._waiting and self._may_answer(gevent.get_hub().loop.now()):
             return
         gate = Event()
@@ -122,8 +126,8 @@ class _Group:
         gate.wait()
 
     def _may_answer(self, turn: float) -> bool:
-        """Count a request in a turn and return true; return false if the turn's share is used
-        up."""
+        """Count a request and return true, or return false if the maximum for this iteration
+        of the event loop is reached."""
         if turn != self._turn:
             self._turn, self._in_turn = turn, 0
         elif self._in_turn >= _MOST_IN_TURN:
@@ -132,14 +136,15 @@ class _Group:
         return True
 
     def _wake(self) -> None:
-        """Wake the same number of waiting requests in each turn of the event loop."""
+        """Wake the maximum number of waiting requests in each iteration of the event loop."""
         while self._waiting:
             next_turn()
             for _ in range(min(_MOST_IN_TURN, len(self._waiting))):
                 self._waiting.popleft().set()
 
     def next_to_evict(self) -> Place | None:
-        """Return the connection that has been idle the longest, or else slow the longest."""
+        """Return the connection that has been idle the longest, else the one that has been
+        slow the longest, or ``None``."""
         now = time.monotonic()
         if now - self._scanned_at > _SCAN_S:
             self._scan(now)
@@ -166,7 +171,8 @@ class _Group:
 
 
 class Places:
-    """Open connections: at most ``limit``, and ``per_client`` for each client."""
+    """Open connections of an address: at most ``limit`` in total, and ``per_client`` for each
+    client."""
 
     def __init__(self, limit: int, per_client: ClientLimit | None) -> None:
         self._limit, self._per_client = limit, per_client
@@ -178,7 +184,8 @@ class Places:
         return iter(tuple(self._all.connections))
 
     def refusal(self, client: str) -> bytes:
-        """Return the response to a client for which no connection can be evicted."""
+        """Return the response that refuses a new connection of a client; empty if it is
+        accepted, for which another connection may be evicted."""
         if not self._has_room_of(client):
             return _FULL_FOR_CLIENT
         if len(self._all.connections) - self._exempt >= self._limit:
@@ -200,13 +207,13 @@ class Places:
         return True
 
     def add(self, connection: Place) -> None:
-        """Count a connection."""
+        """Add an accepted connection."""
         self._all.connections.add(connection)
         group = self._clients.setdefault(connection.client, _Group(_MOST_OF_CLIENT))
         group.connections.add(connection)
 
     def remove(self, connection: Place) -> None:
-        """Stop counting a connection that is closed or evicted."""
+        """Remove a connection that is closed or evicted."""
         if connection not in self._all.connections:
             return
         self._all.connections.remove(connection)
@@ -217,8 +224,8 @@ class Places:
             del self._clients[connection.client]
 
     def await_turn(self, connection: Place) -> None:
-        """Wait while the client of a connection has used up its share of the event loop's
-        turn."""
+        """Wait while a connection's client has reached its maximum for this iteration of the
+        event loop."""
         client = connection.client
         group = self._clients.get(client)
         if group is None or len(group.connections) <= _MOST_IN_TURN:
@@ -228,21 +235,21 @@ class Places:
         group.await_turn()
 
     def exempt(self, connection: Place, count: int) -> None:
-        """Set the number of other limits that count a connection: above 0 the total limit
-        ignores it."""
+        """Set the number of other limits that count a connection; if it is above 0, the total
+        limit ignores the connection."""
         if connection in self._all.connections:
             self._exempt += bool(count) - bool(connection.exempt)
         connection.exempt = count
 
 
-# Descriptors for the store, the executors, Python itself, and connections that are not closed
-# yet.
+# File descriptors reserved for the store, the executors, Python itself, and connections that
+# are being closed.
 _RESERVED = 96
 
 
 @dataclass(frozen=True, slots=True)
 class FdBudget:
-    """Maximum numbers of objects that need a file descriptor."""
+    """Maximum numbers of objects that need a file descriptor each."""
 
     connections: int
     """Connections at each address."""
@@ -253,7 +260,8 @@ class FdBudget:
 
 
 def budget_within(wanted: FdBudget, listeners: int, mounts: int) -> FdBudget:
-    """Return the wanted numbers, reduced in proportion if there are too few descriptors."""
+    """Return the wanted numbers, all reduced by the same factor if the process may have too
+    few file descriptors."""
     limit = _raise_limit()
     per_mount = mounts * (wanted.websockets + wanted.waiting)
     files = listeners * wanted.connections + per_mount
@@ -263,9 +271,9 @@ def budget_within(wanted: FdBudget, listeners: int, mounts: int) -> FdBudget:
     budget = FdBudget(*(max(1, int(part * each)) for each in astuple(wanted)))
     pairs = zip(astuple(budget), astuple(wanted), strict=True)
     log.warning(
-        "a process may have %d files open: %d connections at each address instead of %d, %d"
-        " websockets instead of %d, %d waiting calls instead of %d (ulimit -n raises it,"
-        " NODERPC_MAX_OPEN_CONNECTIONS asks for less)",
+        "a process may have only %d files open, so limits are lower: %d connections at each"
+        " address instead of %d, %d websockets instead of %d, %d waiting calls instead of %d;"
+        " raise ulimit -n or lower NODERPC_MAX_OPEN_CONNECTIONS",
         limit,
         *chain.from_iterable(pairs),
     )
@@ -273,7 +281,8 @@ def budget_within(wanted: FdBudget, listeners: int, mounts: int) -> FdBudget:
 
 
 def _raise_limit() -> int:
-    """Raise the soft limit to the hard one, like Go's programs; return the limit."""
+    """Raise the soft limit on file descriptors to the hard limit, like Go programs; return
+    it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         try:

@@ -1,5 +1,4 @@
-"""Server of connections on gevent's StreamServer, with deadlines, and limits of open
-connections."""
+"""HTTP server on gevent's StreamServer, with deadlines and limits on open connections."""
 
 from __future__ import annotations
 
@@ -28,7 +27,7 @@ _PLAIN_HTTP = (
     b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Type: text/plain\r\n"
     b"Content-Length: 35\r\n\r\nthis port speaks TLS; use https://\n"
 )
-# Connections to refuse at once for each accepted one: clients that reconnect without pause fill
+# Maximum number of connections to refuse in a row: clients that reconnect without pause fill
 # the system's queue, and other clients wait in it until these are refused.
 _MOST_REFUSED = 64
 
@@ -36,7 +35,7 @@ _MOST_REFUSED = 64
 def _refuse(descriptor: int, answer: bytes) -> None:
     """Send a response on a newly accepted connection without waiting, and close it.
 
-    Creating and closing gevent's socket would take as long as the rest of a refusal.
+    The descriptor is used directly, as making a gevent socket would double the time.
     """
     with suppress(OSError):
         os.write(descriptor, answer)
@@ -67,14 +66,15 @@ def _base_environ(listener: socket.socket, tls: bool) -> dict[str, Any]:
 
 
 class NodeServer(StreamServer):  # type: ignore[misc]  # gevent has no types
-    """Serves an app at a listening socket.
+    """Server of an app at a listening socket.
 
-    ``direct`` responds to the calls of the node's own app, and ``response_cache`` to repeated
-    ones; ``proxies`` is the number of trusted proxies in front of it.
+    ``direct`` responds to calls of the node's own app without Flask, and ``response_cache`` to
+    repeated ones; ``proxies`` is the number of trusted proxies in front of the server;
+    ``environ`` are additional WSGI variables.
     """
 
-    # Maximum in one turn: their greenlets start before more descriptors are used, and the other
-    # processes share the rest of the queue.
+    # Maximum number of connections to accept in one iteration of the event loop; the rest of
+    # the queue is left to other processes.
     max_accept = 16
 
     def __init__(
@@ -88,7 +88,7 @@ class NodeServer(StreamServer):  # type: ignore[misc]  # gevent has no types
         environ: dict[str, Any] | None = None,
         **options: Any,
     ) -> None:
-        # A pool can be joined.
+        # stop() waits for the greenlets of the pool.
         super().__init__(listener, spawn=Pool(), **options)
         self._limits, self._places = limits, Places(limits.connections, limits.per_client)
         self._service = Service(
@@ -101,11 +101,11 @@ class NodeServer(StreamServer):  # type: ignore[misc]  # gevent has no types
             _proxy_fix(proxies) if proxies else None,
         )
         self._starting = 0
-        """Accepted connections whose greenlets have not started."""
+        """Number of accepted connections whose greenlets have not started."""
         self._served: dict[Any, Connection] = {}
-        """Connections by their greenlets."""
+        """Connections by greenlet."""
         self._tls_pending: dict[socket.socket, tuple[str, float]] = {}
-        """Clients of TLS handshakes in progress, with their start times."""
+        """Clients and start times of TLS handshakes in progress, by socket."""
         self._clock: Any = None
         for began, ended in ((wait_began, wait_ended), (websocket_opened, websocket_closed)):
             began.connect(self._exempt)
@@ -117,10 +117,11 @@ class NodeServer(StreamServer):  # type: ignore[misc]  # gevent has no types
         self._clock = gevent.spawn(self._enforce_deadlines)
 
     def do_read(self) -> tuple[Any, Any] | None:
-        """Accept the next connection that fits the limits; refuse the others, without starting
-        greenlets for them."""
+        """Accept the next connection within the limits, and refuse the connections before it,
+        which need no greenlet."""
         if self._starting >= self.max_accept:
-            # Further connections would only wait in this process instead of the system's queue.
+            # Leave further connections in the system's queue, where other processes can accept
+            # them.
             return None
         listener = self.socket
         for _ in range(_MOST_REFUSED):
@@ -146,13 +147,14 @@ class NodeServer(StreamServer):  # type: ignore[misc]  # gevent has no types
         return None
 
     def do_close(self, sock: Any, served: Any) -> None:
-        """Close a connection, and free its slot."""
+        """Close a connection, and remove it from the limits."""
         if isinstance(served, Connection):
             self._places.remove(served)
         sock.close()
 
     def wrap_socket_and_handle(self, sock: Any, address: Any) -> None:
-        """Do the TLS handshake within the time for headers, and serve the connection."""
+        """Do the TLS handshake, for which the client has the time for headers, and serve the
+        connection."""
         client, limit = client_of(address), self._limits.per_client
         pending = sum(client == other for other, _ in self._tls_pending.values())
         if limit is not None and limit.counts(client) and pending >= limit.count:
@@ -163,7 +165,8 @@ class NodeServer(StreamServer):  # type: ignore[misc]  # gevent has no types
         try:
             with gevent.Timeout(self._limits.header_s, TimeoutError()):
                 if sock.recv(1, socket.MSG_PEEK).isalpha():
-                    # A TLS record begins with its type, 22.
+                    # A letter is the start of a plain HTTP request; a TLS record begins with
+                    # byte 22.
                     sock.recv(_PLAIN_BYTES)
                     sock.sendall(_PLAIN_HTTP)
                     sock.close()
@@ -183,12 +186,12 @@ class NodeServer(StreamServer):  # type: ignore[misc]  # gevent has no types
             self.handle(wrapped, connection)
 
     def handle(self, _sock: Any, connection: Connection) -> None:
-        """Serve a connection until its end."""
+        """Serve a connection until it ends."""
         self._starting = max(0, self._starting - 1)
         greenlet = gevent.getcurrent()
         self._served[greenlet] = connection
         try:
-            # The client may have disconnected.
+            # Ignore errors of the socket, as the client may have disconnected.
             with suppress(OSError):
                 connection.serve()
         finally:
@@ -196,7 +199,8 @@ class NodeServer(StreamServer):  # type: ignore[misc]  # gevent has no types
             self._places.remove(connection)
 
     def _evict_handshake(self) -> bool:
-        """Drop the oldest TLS handshake if it is slow; return false if it is not."""
+        """Drop the oldest TLS handshake and return true, or return false if it is less than a
+        second old."""
         sock, (_, since) = next(iter(self._tls_pending.items()))
         if since > time.monotonic() - PATIENCE_S:
             return False
@@ -224,7 +228,8 @@ class NodeServer(StreamServer):  # type: ignore[misc]  # gevent has no types
                 connection.drop()
 
     def stop(self, timeout: float | None = None) -> None:
-        """Stop accepting connections, drop idle ones, and wait for the others."""
+        """Stop accepting connections, drop idle ones, and wait at most ``timeout`` seconds for
+        the others."""
         self._service.ending = True
         self.close()
         for connection in [each for each in self._places if each.phase is Phase.REQUEST]:

@@ -52,8 +52,9 @@ def serve_own_chain(
 ) -> None:
     """Serve an embedded chain without an app until a signal ends it.
 
-    ``written`` maps given settings to their names in errors; ``pages`` are the names of page
-    sets to serve. Raise :exc:`~flask_noderpc.errors.ConfigurationError`.
+    ``given`` are the settings, ``written`` the flags or variables by which errors name them,
+    and ``pages`` the names of page sets to serve. Raise
+    :exc:`~flask_noderpc.errors.ConfigurationError`.
     """
     given = dict(given)
     folder = _home(given.pop("home", None), given, written)
@@ -68,7 +69,7 @@ def serve_own_chain(
         **given,
     }
     settings = read_settings({}, given, written)
-    # The database may be a URL.
+    # The database may be a file or a PostgreSQL URL.
     store = location_of(str(settings.database))
     replica_of(store, settings.replica())
     _make_folder(folder)
@@ -81,9 +82,9 @@ def serve_own_chain(
         from ..chain.comet_config import warn_of_ignored
 
         warn_of_ignored(folder, settings)
-        # Errors are reported here once, not by each process.
+        # Check the source before the processes start, so that an error is reported only once.
         source.check()
-        # All processes serve the same dialect.
+        # Determine the dialect before the processes start, so that all serve the same one.
         dialect = settings.dialect if is_pinned else source.dialect()
         settings, given["dialect"] = replace(settings, dialect=dialect), dialect
         watched = source.watch("" if is_pinned else dialect, has_bars=logs.has_bars)
@@ -104,7 +105,7 @@ def serve_own_chain(
 
 
 def _home(named: str | None, given: Mapping[str, Any], written: Mapping[str, str]) -> Path:
-    """Return the given home, or the default."""
+    """Return the home named by a setting, or the default one."""
     if named is not None:
         return Path(named).absolute()
     if not read_settings({}, given, written).dev:
@@ -117,19 +118,19 @@ def _make_folder(folder: Path) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise ConfigurationError(
-            f"{folder}: {error.strerror}; --home names a folder that can be written to"
+            f"{folder}: {error.strerror}; choose a writable folder with --home"
         ) from None
 
 
 def _check_store(path: str, application: str, chain_id: str | None) -> None:
-    """Raise an error for the chain of another application, before any socket listens."""
+    """Raise an error if the store has another application's or another chain."""
     stored = stored_identity(path)
     if stored is not None:
         check_identity(stored, location_of(path).display_name, application, chain_id)
 
 
 def _kind_of(application: Application) -> ApplicationKind | None:
-    """Return the kind of an application, or of the base class that it extends."""
+    """Return the kind of an application, by the name of its class or of a base class."""
     names = (getattr(each, "name", "") for each in type(application).__mro__)
     return next(filter(None, map(application_kinds().get, names)), None)
 
@@ -141,9 +142,9 @@ def serve_app(
     written: Mapping[str, str],
     pages: Pages,
 ) -> None:
-    """Serve an app, in which the node is below ``base``, until a signal ends it.
+    """Serve an app that has the node at the path ``base``, until a signal ends it.
 
-    The spec's settings override the mount's. ``pages`` are the app's pages.
+    The spec's settings override the mount's; ``pages`` are the paths of the app's pages.
     """
     from ..backends.sql.store import STORE
     from ..chain.embedded import EmbeddedChain
@@ -162,7 +163,7 @@ def serve_app(
         home, kind, shown = None, None, settings
         if isinstance(backend, EmbeddedChain) and backend.store.abci:
             home, kind = backend.home, _kind_of(backend.store.abci)
-            # A chain that the app created itself may have another.
+            # Show the application of the chain, as the app may have created it itself.
             shown = replace(settings, application=backend.store.abci.name)
         return Banner(
             shown, bound, path, pages, base, is_app=True, home=home, kind=kind, source=source
@@ -196,7 +197,7 @@ def _serve(
         specs = tuple(_worker_specs(replace(spec, listeners=listeners), processes))
         metrics_folder = ""
         if settings.metrics:
-            # A new folder each time: counters of earlier processes are useless.
+            # Use a new folder, so that counters of earlier runs are not included.
             metrics_folder = stack.enter_context(TemporaryDirectory(prefix="noderpc-metrics-"))
         Supervisor(
             specs,
@@ -223,8 +224,11 @@ def _worker_specs(serving: WorkerSpec, processes: Iterable[Process]) -> Iterator
 
 
 def _own_processes(settings: Settings, *, is_app: bool) -> Iterator[Process]:
-    """Yield the processes of an embedded chain: one that serves and produces, or several with
-    separate tasks."""
+    """Yield the processes of an embedded chain.
+
+    One worker serves and produces blocks; with several, a separate process produces them. Each
+    worker of an app does both.
+    """
     if settings.workers == 1 or is_app:
         yield from [Process()] * settings.workers
         return
@@ -235,15 +239,17 @@ def _own_processes(settings: Settings, *, is_app: bool) -> Iterator[Process]:
 
 
 def _refuse_shared(places: Sequence[ServedAddress]) -> None:
-    """Raise :exc:`~flask_noderpc.errors.InvalidSetting` if two surfaces have the same address:
-    the system only reports it when both listen, and for Unix sockets never."""
+    """Raise :exc:`~flask_noderpc.errors.InvalidSetting` if two surfaces have the same address.
+
+    Otherwise the system would report this only when both listen, and never for Unix sockets.
+    """
     seen: dict[Address, str] = {}
     for place in places:
         address, flag = place.address, flag_of(place.surface.address)
         if address in seen:
             raise InvalidSetting(
-                f"{address} is wanted by {seen[address]} and by {flag}: each needs a"
-                " different address"
+                f"{address} is set by {seen[address]} and by {flag}; give each a different"
+                " address"
             )
         if address.port or address.path:
             seen[address] = flag
@@ -260,13 +266,14 @@ def _places_of(
     name, tls = surface.address, [settings.value(each) for each in surface.tls]
     if any(tls) and not all(tls):
         flags = " and ".join(flag_of(each) for each in surface.tls)
-        raise InvalidSetting(f"TLS needs both a certificate and its key: {flags}")
+        raise InvalidSetting(f"TLS needs both a certificate and its key; set {flags}")
     if all(tls):
-        # Each process reads the files again; errors are reported here once.
+        # Read the files before the processes do, so that an error is reported only once.
         tls_context(*tls)
     addresses = settings.value(name)
     for address in parse(addresses, written.get(name, f"NODERPC_{name.upper()}")):
-        # Public keys sign there: loopback only, unless an address was given.
+        # A development chain signs with publicly known keys, so it only listens on the
+        # loopback interface unless an address was given.
         bound = address.on_loopback() if settings.dev and name not in written else address
         yield ServedAddress(surface, bound, *tls)
 
@@ -281,13 +288,13 @@ def _refuse_network(file: Path) -> None:
     """Raise :exc:`~flask_noderpc.errors.ConfigurationError` for a file on a network file
     system.
 
-    SQLite: the write-ahead log needs memory that all processes share, and so a single machine.
+    SQLite's write-ahead log needs shared memory, so all processes must be on one machine.
     """
     kind = _file_system(file.parent.resolve())
     if kind in _NETWORK:
         raise ConfigurationError(
-            f"{file} is on a network file system ({kind}), where SQLite can't be shared:"
-            " put NODERPC_DATABASE on a disk of this machine"
+            f"NODERPC_DATABASE: expected a file on a local disk, got {file} on a network file"
+            f" system ({kind}); choose a local disk, or a postgresql:// URL"
         )
 
 
@@ -295,7 +302,7 @@ def _file_system(folder: Path) -> str:
     try:
         lines = Path("/proc/mounts").read_text().splitlines()
     except OSError:
-        # Not Linux: the kind is unknown.
+        # Only Linux has this file; elsewhere the file system is unknown.
         return ""
     found = ("", "")
     for line in lines:

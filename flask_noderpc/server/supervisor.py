@@ -1,4 +1,5 @@
-"""Starts the processes of a node, restarts those that end, and finally stops them all."""
+"""Supervisor of a node's processes: starts them, restarts each process that ends, and stops
+all."""
 
 from __future__ import annotations
 
@@ -19,16 +20,16 @@ from .worker_spec import VARIABLE, Reports, WorkerSpec
 log = logging.getLogger("flask_noderpc.start")
 
 _LOOK_S = 0.1
-# Seconds between two checks for changed settings.
+# Seconds between two checks whether settings have changed.
 _ASK_S = 1.0
-# Longer than a process needs for a graceful shutdown.
+# Seconds before a process that does not stop is killed; a graceful shutdown takes less.
 _PATIENCE_S = 15.0
-# Maximum number of times in a row that a process may end before it is ready.
+# Maximum number of consecutive processes that may end before one is ready.
 _MAX_FAILURES = 5
 _MAX_PAUSE_S = 10.0
-# mallopt(3). By default glibc raises both thresholds to the size of the largest freed block:
-# bodies and results then fragment a heap that never shrinks. Because of Python's lock, threads
-# do not need separate heaps. The environment's own values take precedence.
+# Settings of glibc's malloc; mallopt(3). By default, glibc raises both thresholds to the size
+# of the largest freed block, and large bodies then fragment a heap that never shrinks. One
+# arena is enough, as the GIL serializes threads. Values in the environment take precedence.
 _MALLOC = {
     "MALLOC_ARENA_MAX": "1",
     "MALLOC_MMAP_THRESHOLD_": "131072",
@@ -42,11 +43,11 @@ class _Child:
     process: subprocess.Popen[bytes]
     is_ready: bool = False
     failures: int = 0
-    """Number of consecutive processes that ended before they were ready."""
+    """Number of consecutive predecessors that ended before they were ready."""
     is_ending: bool = False
-    """True while a process with changed settings is about to replace it."""
+    """True while the process shuts down to be replaced by one with changed settings."""
     restart_at: float | None = None
-    """Time at which a new process is started after this one has ended."""
+    """Monotonic time at which to start a new process; ``None`` while this one runs."""
 
     @property
     def was_ready(self) -> bool:
@@ -55,11 +56,11 @@ class _Child:
 
 
 class Supervisor:
-    """The parent of a node's processes; it serves nothing itself.
+    """Parent of a node's processes, which serves nothing itself.
 
-    ``metrics`` is the folder in which they share their metrics, if any; ``when_ready`` is
-    called once, as soon as all of them are ready. ``changes`` returns changed settings, with
-    which the serving processes are replaced, one after another.
+    ``plans`` are the specs of the processes. ``when_ready`` is called once, when all processes
+    are ready. ``metrics`` is the folder in which they share metrics, or empty. ``changes``
+    returns changed settings, for which the serving processes are replaced one by one.
     """
 
     def __init__(
@@ -73,7 +74,8 @@ class Supervisor:
         self._metrics, self._changes = metrics, changes
         self._asked_at = 0.0
         self._changed: Mapping[str, Any] = {}
-        # Closed when this process ends in any way, and then the others end, too.
+        # The system closes this socket when this process ends in any way, and its children end
+        # when they notice.
         self._own, self._theirs = socket.socketpair()
         self._reports = Reports(self._own)
         self._plans = [replace(spec, watched=self._theirs.fileno()) for spec in plans]
@@ -83,16 +85,16 @@ class Supervisor:
 
     def run(self) -> None:
         """Supervise the processes until a signal arrives; raise
-        :exc:`~flask_noderpc.server.output.WorkerFailed` when one can't start."""
+        :exc:`~flask_noderpc.server.output.WorkerFailed` if one can't start."""
         before = {
             number: signal.signal(number, self._end)
             for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-            # A signal that nohup ignores stays ignored. A script's background job ignores
-            # SIGINT, too, but ends on it: geth and CometBFT handle it (Go: signal.Notify).
+            # Keep ignoring SIGHUP under nohup. Handle SIGINT even if a shell ignores it for a
+            # background job, as geth and CometBFT do (Go: signal.Notify).
             if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN
         }
-        # Go: programs that do not handle these signals ignore them, and so do nodes. Child
-        # processes inherit that.
+        # Ignore these signals, as nodes do (CometBFT and geth don't handle them); child
+        # processes inherit this.
         before |= {
             number: signal.signal(number, signal.SIG_IGN)
             for number in (signal.SIGUSR1, signal.SIGUSR2)
@@ -115,11 +117,12 @@ class Supervisor:
 
     def _say_stopped(self) -> None:
         if not self._signal:
-            # The node ends with an error, which is reported.
+            # Without a signal, the node stops because of an error, which is reported
+            # elsewhere.
             return
         self._reports.read()
         name, height = signal.Signals(self._signal).name, self._reports.stored
-        last = f", and the last that it has made is {height}" if height else ""
+        last = f"; the last block that it has produced is {height}" if height else ""
         extra = {"event": "stopped", "signal": name, **({"height": height} if height else {})}
         killed = [
             str(child.process.pid)
@@ -127,7 +130,7 @@ class Supervisor:
             if child.process.returncode == -signal.SIGKILL
         ]
         stored = (
-            f"process {' and '.join(killed)} was killed, and what it had not stored is lost"
+            f"process {' and '.join(killed)} was killed, and its unstored data is lost"
             if killed
             else "all blocks are stored"
         )
@@ -146,18 +149,19 @@ class Supervisor:
         if self._metrics:
             environment["PROMETHEUS_MULTIPROC_DIR"] = self._metrics
         return subprocess.Popen(
-            # Modules in the current folder are only for an app.
+            # Without an app, don't import modules from the current folder (-P).
             [sys.executable, *([] if spec.app else ["-P"]), "-m", f"{__package__}.worker"],
             env=environment,
             pass_fds=descriptors,
             stdin=subprocess.DEVNULL,
-            # Ctrl-C in a terminal is for the parent, which stops them in order.
+            # In another session, a Ctrl-C in the terminal only reaches the parent, which stops
+            # its processes.
             start_new_session=True,
         )
 
     def _check_child(self, child: _Child) -> None:
         has_ended = child.process.poll() is not None
-        # Read after the check: a process writes nothing after its end.
+        # Read reports after the check for the process's end, so that none is missed.
         self._reports.read()
         child.is_ready = child.is_ready or child.process.pid in self._reports.ready
         if has_ended and not self._ending:
@@ -167,25 +171,27 @@ class Supervisor:
                 self._replace(child)
 
     def _count(self, child: _Child) -> None:
-        """Decide when to start a new process in its place, if at all."""
+        """Log the end of a process and set the time of its restart; raise an error if the node
+        can't start."""
         child.failures = 0 if child.is_ready else child.failures + 1
         code = child.process.returncode
-        # The process would fail again in the same way, unless it was killed.
+        # Don't restart a process that was never ready: it would fail again, unless it was
+        # killed.
         if not child.was_ready and (code > 0 or child.failures >= _MAX_FAILURES):
             raise self._reports.refusal or WorkerFailed(
-                f"a process of the node ended with {code} before it was ready; what it said is"
-                " above",
+                f"a process of the node ended with status {code} before it was ready; see its"
+                " output above",
                 FAILED,
             )
         pid = child.process.pid
         extra = {"event": "process-ended", "pid": pid, "status": code}
-        log.error("process %d ended with %d", pid, code, extra=extra)
+        log.error("process %d ended with status %d", pid, code, extra=extra)
         pause = min(_MAX_PAUSE_S, float(child.failures))
         child.restart_at = time.monotonic() + pause
         if self._metrics:
             from prometheus_client.multiprocess import mark_process_dead
 
-            # The descriptors of the process are closed.
+            # Remove the process's gauges from the metrics.
             mark_process_dead(child.process.pid, self._metrics)
 
     def _replace(self, child: _Child) -> None:
@@ -196,7 +202,8 @@ class Supervisor:
         child.restart_at = None
 
     def _renew(self) -> None:
-        """Replace a process whose settings have changed, if all others are ready."""
+        """Stop one process whose settings have changed, to replace it, if all processes are
+        ready."""
         if time.monotonic() >= self._asked_at + _ASK_S:
             self._asked_at = time.monotonic()
             self._changed = self._changes()
@@ -224,7 +231,11 @@ class Supervisor:
             try:
                 child.process.wait(max(0.0, deadline - time.monotonic()))
             except subprocess.TimeoutExpired:
-                log.error("process %d does not end, and is killed", child.process.pid)
+                log.error(
+                    "process %d did not stop within %g s and is killed",
+                    child.process.pid,
+                    _PATIENCE_S,
+                )
                 child.process.kill()
                 child.process.wait()
         self._say_stopped()

@@ -1,8 +1,8 @@
 """One process of a node: ``python -m flask_noderpc.server.worker``, with a
 :class:`~flask_noderpc.server.worker_spec.WorkerSpec`.
 
-It applies gevent's patches first, serves its sockets until a signal or the end of its parent,
-and then shuts down gracefully.
+The process applies gevent's patches, serves its sockets until a signal or the end of its
+parent, and then shuts down gracefully.
 """
 
 from __future__ import annotations
@@ -31,24 +31,23 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("flask_noderpc.server")
 
-# Seconds between two attempts to start a mount.
+# Seconds between two attempts to start a mount that failed to start.
 _PAUSE_S = 1.0
 
-# CometBFT's write timeout plus a margin.
+# Seconds that open requests may take at the end: CometBFT's write timeout plus a margin.
 _GRACE_S = 12.0
 
 # Seconds between two checks for the first block of a new chain.
 _LOOK_S = 0.02
 
-# gevent runs ready greenlets for this long before it polls sockets again: with Python's 5 ms,
-# one in a hundred quick responses waited ten times as long.
+# Seconds for which gevent runs ready greenlets before it polls sockets again. With Python's
+# default of 5 ms, 1 % of the quick responses were ten times slower.
 _SWITCH_S = 0.0005
 
 
 def main() -> None:
     """Apply gevent's patches, and serve the spec in the environment."""
-    # Imported modules are never garbage: not collecting during imports takes a tenth of the
-    # time.
+    # Don't collect garbage during imports, which produce none: this takes a tenth of the time.
     gc.disable()
     sys.setswitchinterval(_SWITCH_S)
     from gevent import monkey
@@ -59,7 +58,7 @@ def main() -> None:
 
     spec = WorkerSpec.decode(os.environ.pop(VARIABLE))
     output.configure(spec.logs)
-    # The parent prints them once.
+    # The parent process logs the development accounts once for all.
     logging.getLogger("flask_noderpc.dev.accounts").disabled = True
     ended, orphaned = threading.Event(), threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -88,13 +87,13 @@ def main() -> None:
     end_export()
     logging.shutdown()
     sys.stderr.flush()
-    # After this the interpreter would dismantle gevent before logging's patched locks, which
-    # some versions report as an error.
+    # Skip the interpreter's finalization, which removes gevent before logging's patched locks;
+    # some versions report that as an error.
     os._exit(0)
 
 
 def _record_stored_height(stored: list[int]) -> None:
-    """Store the height of the last block that this process has committed."""
+    """Keep the height of the last block that this process has committed in ``stored``."""
     from ..signals import block_committed
 
     def note(_sender: object, height: int) -> None:
@@ -104,36 +103,38 @@ def _record_stored_height(stored: list[int]) -> None:
 
 
 def _watch(descriptor: int, orphaned: threading.Event, ended: threading.Event) -> None:
-    """Set both events when the parent ends.
+    """Set both events when the parent process ends, which closes its end of the socket.
 
-    The kernel closes a process's sockets before it gives its children another parent, so
-    ``os.getppid`` may still return the old one when this process has stopped.
+    ``os.getppid`` would be too late: the kernel closes a process's sockets before it gives its
+    children another parent.
     """
     parent = socket.socket(fileno=descriptor)
-    # If the parent was killed before it read our report, the connection is reset.
+    # The connection is reset if the parent was killed before it read our report.
     with suppress(ConnectionError):
         while parent.recv(1):
             pass
-    # Left open: a later report must not go to another file with the same descriptor.
+    # Leave the descriptor open, so that a later report can't go to another file with its
+    # number.
     parent.detach()
     orphaned.set()
     ended.set()
 
 
 def _started(spec: WorkerSpec, ended: threading.Event) -> tuple[Flask, list[NodeServer]]:
-    """Return the app and its started servers; exit if they can't start."""
+    """Return the app and its started servers; report the error and exit if they can't
+    start."""
     from ..errors import NodeRPCError
     from ..web.rule_conflicts import leave_to_host
     from .worker_spec import report_refusal
 
     try:
         app = _app(spec)
-        # The parent has printed them.
+        # Ignore the conflicts, which the parent process has reported.
         leave_to_host(app, lambda _: None)
         servers = list(_servers(app, spec))
         _start(app, servers, spec.restarted, ended)
     except NodeRPCError as error:
-        # All processes have the same settings; the parent reports the error once.
+        # Let the parent report the error, as all processes have the same settings.
         report_refusal(spec.watched, error)
         sys.exit(1)
     return app, servers
@@ -153,7 +154,7 @@ def _app(spec: WorkerSpec) -> Flask:
 
 
 def _show_address(app: Flask, spec: WorkerSpec) -> None:
-    """Let ``status`` show the address from a flag: the app knows only its setting."""
+    """Let ``status`` return the address from a flag, as the app only knows its own setting."""
     from ..chain.embedded import EmbeddedChain
     from ..extension import mounts
 
@@ -183,12 +184,13 @@ def _servers(app: Flask, spec: WorkerSpec) -> Iterator[NodeServer]:
         mount.limit(budget.websockets, budget.waiting)
     limits = Limits(
         connections=budget.connections,
-        # Connections of proxies carry requests of many clients.
+        # Don't limit connections per client behind proxies, whose connections many clients
+        # share.
         per_client=None
         if settings.trusted_proxies
         else ClientLimit(settings.max_connections_per_client),
     )
-    # A share for each listener: the other addresses do not serve the node RPC.
+    # A quarter of the cache memory is for responses, divided among the listeners.
     cache_bytes = settings.cache_bytes // 4 // max(1, len(spec.listeners))
     for listener in spec.listeners:
         yield _server(listener, app, spec, limits, cache_bytes)
@@ -215,7 +217,8 @@ def _server(
     wsgi: Any = app
     mount = mounts(app)[spec.mount]
     settings = mount.settings
-    # An app checks its host names itself, and a proxy forwards its own.
+    # Check host names only for the node's own app without a proxy: other apps check them
+    # themselves, and a proxy forwards its own.
     if not spec.app and not settings.trusted_proxies and is_on_loopback(sock):
         options["environ"] = {LOOPBACK: True}
     surface = surfaces()[listener.surface]
@@ -223,7 +226,7 @@ def _server(
         path = _path(app, f"{spec.mount}.{surface.endpoint}")
         wsgi = load(surface.middleware)(wsgi, path)
     if not spec.app and not settings.log_calls:
-        # An app's hooks, and the log with the client's address, need Flask's request.
+        # Bypass Flask only here: an app's hooks and the log of calls need Flask's request.
         options["direct"] = DirectAdapter(app, mount, surface)
         if cache_bytes > 0:
             options["response_cache"] = ResponseCache(cache_bytes, mount.memory)
@@ -250,8 +253,8 @@ def _start(
         except NodeRPCError as error:
             if not restarted:
                 raise
-            # Clients know this node: they get an error, and its other processes may serve.
-            log.error("the node can't start, it is tried again: %s", error)
+            # The node was ready before: serve anyway, so that clients get an error, and retry.
+            log.error("the node can't start; retrying every second: %s", error)
             threading.Thread(target=_start_later, args=(mount,), daemon=True).start()
         else:
             mount.prepare(serves=bool(servers))
@@ -263,10 +266,8 @@ def _start(
 def _wait_for_first_block(
     backend: ChainBackend, seconds: float, ended: threading.Event
 ) -> None:
-    """Wait until a new chain has its first block.
-
-    Clients of CometBFT reject a status without a block.
-    """
+    """Wait until a new chain has its first block, as clients of CometBFT reject a status
+    without a block."""
     deadline = time.monotonic() + seconds
     while backend.awaits_first_block() and time.monotonic() < deadline:
         if ended.wait(_LOOK_S):

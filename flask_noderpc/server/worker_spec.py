@@ -1,4 +1,4 @@
-"""Specifications of worker processes, passed to each at its start, and their reports."""
+"""Specs of worker processes, which each gets at its start, and the reports that they send."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from ..errors import NodeRPCError
 from .output import LogOptions, WorkerFailed, exit_status
 
 VARIABLE = "NODERPC_SERVE"
-"""Environment variable with a process's spec."""
+"""Environment variable that holds a worker's spec."""
 
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """A listening socket, by its file descriptor, and the surface served there."""
+    """A listening socket, by its file descriptor, and the API surface that is served there."""
 
     descriptor: int
     surface: str
-    """Name of the surface."""
+    """Name of the surface in :func:`.addresses.surfaces`."""
     certificate: str = ""
     key: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerSpec:
-    """One process: the source of its app, its sockets, and its tasks."""
+    """Spec of one process: its app, its sockets and its settings."""
 
     watched: int
-    """A socket whose other end is the parent's: it is closed when the parent ends, and carries
-    reports."""
+    """Descriptor of a socket to the parent: it carries reports, and the other end is closed
+    when the parent ends."""
     listeners: tuple[Listener, ...] = ()
     app: str = ""
     """Import path of the app, as in ``flask --app``; empty for the node's own app."""
@@ -46,16 +46,16 @@ class WorkerSpec:
     """Names of the page sets of the node's own app."""
     logs: LogOptions = field(default_factory=LogOptions)
     restarted: bool = False
-    """True if an earlier process was ready: this one then serves even if the node can't start,
-    to report the error."""
+    """True if a predecessor was ready: then this process serves even if the node can't start,
+    so that clients get the error."""
 
     def encode(self) -> str:
-        """Return the spec as text."""
+        """Return the spec as JSON."""
         return jsoncodec.encode(self).decode()
 
     @classmethod
     def decode(cls, text: str) -> WorkerSpec:
-        """Decode the text of :meth:`encode`."""
+        """Return the spec from the JSON of :meth:`encode`."""
         return jsoncodec.decode(text.encode(), cls)
 
 
@@ -86,24 +86,24 @@ def report_refusal(descriptor: int, error: NodeRPCError) -> None:
 
 
 def _write(descriptor: int, report: _Report) -> None:
-    # If the parent has ended, its processes end.
+    # Ignore that the parent has ended: this process notices that elsewhere, and ends.
     with suppress(BrokenPipeError, ConnectionResetError):
         os.write(descriptor, jsoncodec.encode(report) + _END)
 
 
 class Reports:
-    """The reports that arrived through a socket to which all processes write."""
+    """Reader of the reports that all processes write to one socket."""
 
     def __init__(self, own: socket.socket) -> None:
         self._own = own
         self._buffer = b""
         self.ready: set[int] = set()
-        """IDs of the processes that are ready."""
+        """PIDs of the processes that are ready."""
         self.refusal: WorkerFailed | None = None
-        """Why the node can't start, from the first process that failed: all have the same
-        settings."""
+        """Error of the first process that could not start; the others fail in the same way."""
         self.stored = 0
-        """The last block that a process has reported at its end."""
+        """Height of the last block that processes have reported at their end; 0 if none
+        has."""
 
     def read(self) -> None:
         """Read the reports that have arrived, without waiting for more."""
@@ -122,5 +122,5 @@ class Reports:
                 self.ready.add(report.process)
 
     def forget(self, process: int) -> None:
-        """Remove a process that has ended: another may get its ID."""
+        """Remove a process that has ended, as another may get its PID."""
         self.ready.discard(process)

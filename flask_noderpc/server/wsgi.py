@@ -1,4 +1,4 @@
-"""Responses of WSGI applications, written to a connection (PEP 3333)."""
+"""Writer of a WSGI application's response to a connection (PEP 3333)."""
 
 from __future__ import annotations
 
@@ -19,27 +19,29 @@ if TYPE_CHECKING:
 WSGI = Callable[[dict[str, Any], Any], Iterable[bytes]]
 
 _NO_BODY = (204, 304)
-# Sent separately, as copying takes longer than one more packet.
+# From this size on, head and body are sent separately, as copying takes longer than one more
+# packet.
 _LARGE = 32 * 1024
 
 
 class WSGIResponse:
-    """Response to the request with ``head`` and ``body``; ``send`` writes bytes, and ``close``
-    is true if the connection ends after it."""
+    """Response to the request with ``head`` and ``body``; ``send`` writes bytes to the
+    connection, and ``close`` is true if the connection must be closed afterwards."""
 
     def __init__(self, send: Callable[[bytes], None], head: RequestHead, body: Body) -> None:
         self._send, self._request, self._body = send, head, body
         self.close = head.closes
         self.status = ""
         self.begun = False
-        """True if a part of it was sent."""
+        """True if a part of the response was sent."""
         self._headers: list[tuple[str, str]] = []
         self._names: dict[str, str] = {}
         self._chunked = False
         self._left: int | None = None
         """Remaining bytes of the body; ``None`` if its length is unknown."""
         self._result: Iterable[bytes] | None = None
-        """Result of the application; ``None`` while it calls write()."""
+        """Result of the application; ``None`` while the application runs and may call
+        write()."""
 
     def run(self, app: WSGI, environ: dict[str, Any]) -> None:
         """Call the application and send its response."""
@@ -51,7 +53,7 @@ class WSGIResponse:
                 self._result.close()
 
     def send_response(self, response: Response) -> None:
-        """Send a response of the HTTP rules: its headers are well formed and include a
+        """Send a response of :mod:`..web.rules`, whose headers are valid and include the
         length."""
         request = self._request
         is_plain = request.version == "HTTP/1.1" and request.method != "HEAD"
@@ -65,7 +67,7 @@ class WSGIResponse:
             self._send(part)
 
     def send_all(self, result: Iterable[bytes]) -> None:
-        """Send a response's body, preceded by the head."""
+        """Send the head and the body of a response."""
         self._result = result
         for data in result:
             if data:
@@ -73,7 +75,8 @@ class WSGIResponse:
             if self.begun and self._request.method == "HEAD":
                 break
         if not self.status and "upgrade" in self._request.fields:
-            # Flask-Sock under gevent: its websocket, on the connection's own socket, has ended.
+            # The request was a websocket that used the connection's socket and has ended
+            # (Flask-Sock under gevent).
             self.close = True
             return
         if not self.begun:
@@ -81,13 +84,14 @@ class WSGIResponse:
         if self._chunked:
             self._send(b"0\r\n\r\n")
         if self._left:
-            # Go: net/http closes the connection if less was written than the length says.
+            # Close the connection if the body is shorter than its length, like Go's net/http.
             self.close = True
 
     def start_response(
         self, status: str, headers: Iterable[tuple[str, str]], exc_info: Any = None
     ) -> Callable[[bytes], None]:
-        """Begin a response; its head is sent with the first byte of the body."""
+        """Begin a response, whose head is sent with the first byte of the body; return
+        :meth:`write`."""
         if exc_info and self.begun:
             raise exc_info[1].with_traceback(exc_info[2])
         if self.status and not exc_info:
@@ -117,7 +121,7 @@ class WSGIResponse:
         head = b"" if self.begun else self._head()
         data = self._framed(data)
         parts = parts_of(head, data)
-        # After an error before this point, another response can be sent.
+        # An error before this point can still be reported in another response.
         self.begun = True
         for part in parts:
             if part:
@@ -128,7 +132,7 @@ class WSGIResponse:
         if self._request.method == "HEAD":
             return b""
         if self._left is not None:
-            # Go: bytes beyond the length are dropped.
+            # Drop bytes beyond the length, like Go's net/http.
             data = data[: self._left]
             self._left -= len(data)
         elif self._chunked and data:
@@ -136,7 +140,7 @@ class WSGIResponse:
         return data
 
     def _head(self) -> bytes:
-        """Return the head, including the length of the body if known."""
+        """Return the encoded head, including the length of the body or its coding."""
         length = [] if self._code in _NO_BODY else self._length()
         headers = [*self._headers, *self._connection()]
         if "date" not in self._names:
@@ -146,11 +150,11 @@ class WSGIResponse:
         return "\r\n".join((*lines, "", "")).encode("latin-1")
 
     def _connection(self) -> list[tuple[str, str]]:
-        """Return the header that says whether the connection stays open, if the client needs
-        it."""
+        """Return the header ``Connection`` if the client needs it, in a list."""
         is_awaited = self._body.is_awaited
         if is_awaited:
-            # Go: the next bytes may be the body or another request, which look the same.
+            # Close the connection, as the next bytes may be the body or another request (like
+            # Go).
             self._body.abandon()
             self.close = True
         if "connection" in self._names:
@@ -160,12 +164,13 @@ class WSGIResponse:
         return [("Connection", "close" if self.close else "keep-alive")]
 
     def _length(self) -> list[tuple[str, str]]:
-        """Decide how the body ends; return the header for that."""
+        """Decide how the client finds the end of the body; return the header for it, in a
+        list."""
         length, is_head = self._names.get("content-length"), self._request.method == "HEAD"
         added: list[tuple[str, str]] = []
         if length is None and isinstance(self._result, (list, tuple)):
             length = str(sum(map(len, self._result)))
-            # An application may omit the body of a HEAD.
+            # Don't add a length of 0 to a HEAD, for which an application may omit the body.
             if length != "0" or not is_head:
                 added = [("Content-Length", length)]
         if is_head:
@@ -181,7 +186,8 @@ class WSGIResponse:
 
 
 def head_of(response: Response, date: str) -> bytes:
-    """Return the head of a response to HTTP/1.1, as :class:`WSGIResponse` writes it."""
+    """Return the encoded head of a response to HTTP/1.1, as :class:`WSGIResponse` writes
+    it."""
     lines = [f"{name}: {value}" for name, value in response.headers]
     status = f"HTTP/1.1 {status_line(response.status)}"
     return "\r\n".join((status, *lines, f"Date: {date}", "", "")).encode("latin-1")
@@ -205,7 +211,7 @@ def _date(second: int) -> str:
 
 @lru_cache(maxsize=128)
 def canonical_status(status: str) -> str:
-    """Return a status with its phrase as in RFC 9110."""
+    """Return a status line with the phrase of RFC 9110 instead of one in upper case."""
     code, _, phrase = status.partition(" ")
     known = HTTP_STATUS_CODES.get(int(code), "")
     return f"{code} {known}" if phrase == known.upper() else status

@@ -1,9 +1,9 @@
-"""All settings; each is declared once with its group, type, default and meaning.
+"""All settings; each is declared once with its group, type, default and description.
 
-Each field of :class:`Settings`, and of the features' settings classes, is one setting. Its key
-in ``app.config`` is ``NODERPC_`` and the field's name in capitals; with
-``app.config.from_prefixed_env()`` the environment variable is ``FLASK_`` and that key. No other
-code in the package reads ``app.config``.
+Each field of :class:`Settings` and of the features' settings classes is a setting. Its key in
+``app.config`` is ``NODERPC_`` and the field's name in capitals. With
+``app.config.from_prefixed_env()``, its environment variable is ``FLASK_`` and that key. Only
+this package reads ``app.config``.
 """
 
 from __future__ import annotations
@@ -59,43 +59,45 @@ REMOVED_SETTINGS = {
     "idle_timeout": "an idle connection is closed after 120 seconds",
     "lease_seconds": "the lease of a producer that does not renew it expires after 3 seconds",
     "max_waiting_calls_per_client": "NODERPC_MAX_WAITING_CALLS is divided fairly among clients",
-    "max_websockets": "NODERPC_MAX_OPEN_CONNECTIONS limits websockets, too",
+    "max_websockets": "NODERPC_MAX_OPEN_CONNECTIONS also limits websockets",
 }
-"""Settings that the previous release had, by name, with a text that says what applies now. They
-are accepted with a warning until the next release."""
+"""Settings that the previous release had, by name, with a text that says what happens instead.
+They are accepted with a warning until the next release."""
 
 SEE_LIST = "see docs/settings for the list"
 """Hint for an unknown name that is not similar to any setting."""
 
 
 def similar_setting(name: str) -> str | None:
-    """Return the name of the setting closest to a mistyped one."""
+    """Return the name of the setting that is most similar to a mistyped one, or ``None``."""
     like = get_close_matches(name.lower(), [row.name for row in all_settings()], 1)
     return like[0] if like else None
 
 
 def unknown_setting_error(key: str) -> str:
-    """Return the error text for an unknown key, with the closest setting."""
-    # Compare without the prefix, which would make any two names similar.
+    """Return the error text for an unknown key, which suggests the most similar setting."""
+    # Compare names without the prefix, which would make all of them similar.
     like = similar_setting(key.removeprefix(PREFIX))
     hint = f"did you mean {PREFIX}{like.upper()}?" if like else SEE_LIST
     return f"unknown setting {key}; {hint}"
 
 
 def warn_of_removed(name: str, source: str) -> None:
-    """Log that a removed setting has no effect; ``source`` names the key, flag or file."""
+    """Warn that a removed setting has no effect; ``source`` is the key, flag or file that has
+    it."""
     log.warning(
         "%s is no longer a setting and has no effect: %s", source, REMOVED_SETTINGS[name]
     )
 
 
 def shown_setting(row: Setting, value: object) -> str:
-    """Return the displayed text of a setting's value, without credentials."""
+    """Return the value of a setting as text, in which credentials are hidden."""
     return "'…'" if row.kind.is_secret and value else repr(value)
 
 
 def non_default_values(instances: object) -> dict[str, Any]:
-    """Return the values of features' settings instances that differ from the defaults.
+    """Return the values in instances of features' settings that differ from the defaults, by
+    name.
 
     Raise :exc:`~flask_noderpc.errors.ConfigurationError` for an instance of another class.
     """
@@ -105,8 +107,8 @@ def non_default_values(instances: object) -> dict[str, Any]:
         del known[Settings.__name__]
         if type(each) not in known.values():
             raise ConfigurationError(
-                f"settings has {short_repr(each)}: expected instances of {', '.join(known)};"
-                " settings of the core are keywords"
+                f"settings: expected instances of {', '.join(known)}, got {short_repr(each)};"
+                " pass settings of the core as keyword arguments"
             )
         for row in all_settings():
             if row.owner is type(each) and getattr(each, row.name) != row.default:
@@ -119,12 +121,12 @@ def read_settings(
     overrides: Mapping[str, object],
     written: Mapping[str, str] | None = None,
 ) -> Settings:
-    """Return the settings of a mount: overrides come first, then ``app.config``, then defaults.
+    """Return the settings of a mount: ``overrides``, then ``app.config``, then defaults.
 
-    Raise :exc:`~flask_noderpc.errors.ConfigurationError` with the key for a value of the wrong
-    kind, an unknown ``NODERPC_`` key, or an unknown override; log a warning for a setting in
-    :data:`REMOVED_SETTINGS`. ``written`` maps names of settings to the source that errors show
-    instead of the key: a flag, or a file and a name in it.
+    Raise :exc:`~flask_noderpc.errors.ConfigurationError` for an invalid value, an unknown
+    ``NODERPC_`` key or an unknown override; log a warning for a setting in
+    :data:`REMOVED_SETTINGS`. Errors name a setting by its key, or by its entry in ``written``,
+    such as a flag, or a file and a name in it.
     """
     known = {row.key for row in all_settings()}
     dropped = {PREFIX + name.upper(): name for name in REMOVED_SETTINGS}

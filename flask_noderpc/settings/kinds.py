@@ -1,5 +1,5 @@
-"""Kinds of values: how each is parsed from JSON, the environment or a flag, and shown in
-help."""
+"""Kinds of settings' values: how each is parsed from JSON, the environment or a flag, and its
+placeholder in help."""
 
 from __future__ import annotations
 
@@ -17,33 +17,34 @@ _MAX_S = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of values: its label in help, and its parser, which raises ``ValueError``."""
+    """A kind of value: its placeholder in help, and its parser, which may raise
+    ``ValueError``."""
 
     form: str
-    """Placeholder for the value in help, if it has no list of choices; empty for a switch,
-    which needs no value."""
+    """Placeholder in help for a value without fixed choices; empty for a switch, which needs
+    no value."""
     read: Callable[[object], Any]
     is_secret: bool = False
-    """True for credentials, which are never shown and refused as flags, because lists of
-    processes show flags."""
+    """True for credentials, which are never shown, and refused on the command line, which
+    other users can see."""
     known: Callable[[], Iterable[str]] = tuple
-    """Function that returns all allowed values, if they are few."""
+    """Function that returns the allowed values of a choice; empty for other kinds."""
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """All allowed values, if they are few."""
+        """Allowed values of a choice; empty for other kinds."""
         return tuple(self.known())
 
     @property
     def label(self) -> str:
-        """Placeholder or choices shown after the flag in help; empty for a switch, which needs
-        no value."""
+        """Choices or placeholder after the flag in help; empty for a switch, which needs no
+        value."""
         choices = self.choices
         return f"[{'|'.join(choices)}]" if choices else self.form
 
 
 def _text(value: object) -> str:
-    # from_prefixed_env parses values as JSON, so a chain ID of digits becomes an int.
+    # Accept an int, as from_prefixed_env parses a chain ID of digits as JSON.
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     if not isinstance(value, str) or not value:
@@ -62,17 +63,19 @@ def check_chain_id(text: str) -> str:
     """Return a chain ID; raise ``ValueError`` for one that a genesis document can't have."""
     size = len(text.encode())
     if not 0 < size <= _MAX_CHAIN_ID_BYTES or not text.isprintable():
-        raise ValueError(f"chain_id has 1 to {_MAX_CHAIN_ID_BYTES} printable bytes, not {size}")
+        raise ValueError(
+            f"expected a chain ID of 1 to {_MAX_CHAIN_ID_BYTES} printable bytes, got {size}"
+        )
     return text
 
 
 def one_of(known: Callable[[], Iterable[str]]) -> Kind:
-    """Return a kind whose values are one of the known strings."""
+    """Return a kind of choice among the strings that ``known`` returns."""
 
     def read(value: object) -> str:
         names = tuple(known())
         if _text(value) not in names:
-            raise ValueError(f"known are {', '.join(names)}")
+            raise ValueError(f"expected one of {', '.join(names)}")
         return _text(value)
 
     return Kind("TEXT", read, known=known)
@@ -101,7 +104,7 @@ def _switch(value: object) -> bool:
 
 
 def integer(minimum: int, label: str = "INTEGER", maximum: float = math.inf) -> Kind:
-    """Return a kind of integers between a minimum and a maximum."""
+    """Return a kind of integer between a minimum and a maximum."""
     upper_bound = "" if maximum == math.inf else f", at most {maximum}"
 
     def read(value: object) -> int:
@@ -159,10 +162,10 @@ _ORIGIN = re.compile(r"(\*|null|[a-z][a-z0-9+.-]*://[^/\s]+)", re.IGNORECASE)
 def _origins(value: object) -> tuple[str, ...]:
     names = _names(value)
     for name in names:
-        # Browsers send origins with a scheme, so an entry without one would never match.
+        # Refuse an origin without a scheme, which would never match what browsers send.
         if not _ORIGIN.fullmatch(name):
             raise ValueError(
-                f"{short_repr(name)} is not an origin: https://wallet.example, http://localhost:3000"
+                f"expected origins such as https://wallet.example, got {short_repr(name)}"
             )
     return names
 

@@ -1,4 +1,4 @@
-"""The table of settings, by group."""
+"""The declarations of all settings, by group."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ GROUPS = {
     "access": "Access",
     "server": "The server",
 }
-"""Groups of settings: names and titles. Features have their own groups."""
+"""Titles of the groups of settings, by name; each feature adds its own group."""
 
 USUAL_SETTINGS = (
     "database",
@@ -52,7 +52,7 @@ USUAL_SETTINGS = (
     "rpc_laddr",
     "workers",
 )
-"""Settings that help and docs show first, before features' settings that are usual."""
+"""Settings that help and docs show first, followed by usual settings of features."""
 
 
 def setting(
@@ -65,10 +65,10 @@ def setting(
     is_of_chain: bool = False,
     is_usual: bool = False,
 ) -> Any:
-    """Return a dataclass field with its group, default, kind, help sentence, and the flags that
-    other nodes have for the same setting.
+    """Return the dataclass field of a setting.
 
-    A setting with ``is_of_chain`` has the same value for each mount that serves the chain. Help
+    ``doc`` is its help text, and ``flags`` are flags that other nodes have for the same
+    setting. A setting with ``is_of_chain`` has the same value for all mounts of a chain. Help
     and docs show settings with ``is_usual`` first.
     """
     metadata = {
@@ -87,8 +87,8 @@ def _kinds() -> list[type[Any]]:
     for name, kind in found.items():
         if not is_dataclass(kind) or any("kind" not in row.metadata for row in fields(kind)):
             raise ConfigurationError(
-                f"the settings of the feature {name!r} are {short_repr(kind)}: a dataclass is"
-                " needed, each field made by flask_noderpc.settings.setting"
+                f"settings of the feature {name!r}: expected a dataclass whose fields are made"
+                f" by flask_noderpc.settings.setting, got {short_repr(kind)}"
             )
     return list(found.values())
 
@@ -112,7 +112,7 @@ class Settings:
         "chain",
         None,
         PATH,
-        "Folder that contains ``config/`` with genesis and keys; by default the database's"
+        "Folder with ``config/``, which has the genesis and keys; by default the database's"
         " folder.",
         is_of_chain=True,
     )
@@ -145,8 +145,8 @@ class Settings:
         "chain",
         False,
         SWITCH,
-        "True to continue from the head of a store that has lost blocks signed with its"
-        " development key; other keys never sign a height twice.",
+        "True to continue after the store has lost blocks that its development key has signed;"
+        " other keys never sign a height twice.",
         is_of_chain=True,
     )
     block_interval: float = setting(
@@ -201,7 +201,7 @@ class Settings:
                 "comet-1.0",
             )
         ),
-        "Kind of node whose encodings are served: ``document``, ``comet-0.34``,"
+        "Node version whose encodings are served: ``document``, ``comet-0.34``,"
         " ``comet-0.37``, ``comet-0.38``, ``comet-0.39``, ``comet-0.40`` or ``comet-1.0``. The"
         " genesis document is parsed by the same rules.",
     )
@@ -209,15 +209,15 @@ class Settings:
         "rpc",
         1_000_000,
         BYTES,
-        "Maximum bytes of a request body; the host app's ``MAX_CONTENT_LENGTH`` if lower.",
+        "Maximum bytes of a request body; the app's ``MAX_CONTENT_LENGTH`` applies if lower.",
     )
     max_batch: int = setting("rpc", 10, COUNT, "Maximum calls in one JSON-RPC batch.")
     max_response_bytes: int = setting(
         "rpc",
         25_000_000,
         BYTES,
-        "Maximum bytes of the response to a batch (calls beyond the limit get an error), of a"
-        " page of search results, of a trace and of a simulation.",
+        "Maximum bytes of the response to a batch, of a page of search results, of a trace and"
+        " of a simulation; calls beyond the limit get an error.",
     )
     broadcast_timeout: float = setting(
         "rpc",
@@ -249,8 +249,8 @@ class Settings:
         "rpc",
         2.0,
         SECONDS,
-        "Maximum seconds of a search, including its wait in the queue; the number of rows"
-        " that it may read is proportional to it.",
+        "Maximum seconds of a search, including its wait in the queue; the maximum number of"
+        " rows that it may read is proportional to this.",
     )
     cache_bytes: int = setting(
         "rpc",
@@ -264,9 +264,9 @@ class Settings:
         "rpc",
         (),
         NAMES,
-        "Routes whose GET path is left to the host app; the list can include ``index`` (the"
-        " list of endpoints at ``GET /``), ``evm``, ``readyz``, ``openapi``, ``try`` and"
-        " ``metrics``. JSON-RPC still serves the methods.",
+        "Routes whose GET path is left to the app; the list may also have ``index`` (the"
+        " page at ``GET /``), ``evm``, ``readyz``, ``openapi``, ``try`` and ``metrics``."
+        " JSON-RPC still serves the methods.",
     )
     metrics: bool = setting(
         "rpc",
@@ -286,9 +286,9 @@ class Settings:
         (),
         NAMES,
         "Host names, without ports, that the ``Host`` header of a request may have; ``*``"
-        " matches any part of a name. By default all are allowed, but loopback addresses of"
-        " ``noderpc start`` only allow ``localhost`` and IP addresses, which are always"
-        " allowed there.",
+        " matches any part of a name. By default all are allowed, except that loopback"
+        " addresses of ``noderpc start`` only allow ``localhost`` and IP addresses, which are"
+        " always allowed there.",
     )
     allow_methods: tuple[str, ...] = setting(
         "access",
@@ -320,8 +320,8 @@ class Settings:
         ("*",),
         ORIGINS,
         "Origins, such as ``https://wallet.example``, whose pages may read and subscribe;"
-        " ``*`` allows any origin. Pages of this site and programs other than browsers always"
-        " may.",
+        " ``*`` allows any origin. Pages of the node's own site and programs other than"
+        " browsers are always allowed.",
     )
     write_origins: tuple[str, ...] = setting(
         "access", (), ORIGINS, "Origins of other sites whose pages may also send transactions."
@@ -331,7 +331,7 @@ class Settings:
         (),
         ORIGINS,
         "Origins whose pages may read responses in browsers (CORS); ``*`` allows any origin,"
-        " and within a name matches any part of it.",
+        " and one ``*`` within an origin matches any part of it.",
     )
     cors_headers: tuple[str, ...] = setting(
         "access",
@@ -380,31 +380,30 @@ class Settings:
         "server",
         None,
         COUNT,
-        "Number of threads per process of your server, if it is fixed: waiting calls and"
-        " websockets leave some of them free for other requests. The number is detected under"
-        " gunicorn.",
+        "Number of threads per process of your server, if it is fixed, so that waiting calls"
+        " and websockets leave some threads free for other requests; detected under gunicorn.",
     )
     max_open_connections: int = setting(
         "server",
         900,
         COUNT,
-        "Maximum connections at an address of a process of ``noderpc start``, not counting"
+        "Maximum connections per address and process of ``noderpc start``, not counting"
         " websockets and connections whose call waits for a block; also the maximum websockets"
-        " in a process of any server, for both APIs together.",
+        " per process of any server, for all APIs together.",
     )
     max_connections_per_client: int | None = setting(
         "server",
         None,
         COUNT,
-        "Maximum websockets of one client in a process; without trusted proxies also its"
-        " maximum connections at an address of ``noderpc start``, including websockets. By"
+        "Maximum websockets of one client per process; without trusted proxies also its"
+        " maximum connections per address of ``noderpc start``, including websockets. By"
         " default 256, and unlimited for clients on this machine.",
     )
     of_features: Mapping[type[Any], Any] = field(default_factory=_defaults)
-    """Settings of features, by the class that declares them."""
+    """Settings objects of features, by the class that declares them."""
 
     def of(self, kind: type[T]) -> T:
-        """Return the settings of a feature, by the class that declares them."""
+        """Return the settings object of a feature, by the class that declares it."""
         found: T = self.of_features[kind]
         return found
 
@@ -414,11 +413,12 @@ class Settings:
         return getattr(self if owner is Settings else self.of_features[owner], name)
 
     def replica(self) -> str | None:
-        """Return the URL of the database's replica, if a feature's setting is set to one."""
+        """Return the URL of the database's replica; ``None`` if no feature's setting has
+        one."""
         return next(filter(None, map(self.value, replica_settings())), None)
 
     def apis(self) -> Iterator[Api]:
-        """Yield the APIs of features that are enabled."""
+        """Yield the APIs of features whose setting is on."""
         return (api for api in apis() if self.value(api.setting))
 
     def changed(self, **values: Any) -> Settings:
@@ -445,25 +445,25 @@ class Setting:
     owner: type[Any]
     """Class that declares the setting."""
     flags: tuple[str, ...] = ()
-    """Flags of ``noderpc start``: those of other nodes, then the setting's own name."""
+    """Flags of ``noderpc start``: flags that other nodes have, then the setting's own name."""
 
     is_of_chain: bool = False
-    """True for a setting of the chain itself, which is the same for each mount that serves
-    it."""
+    """True for a setting of the chain, which has the same value for all mounts of the
+    chain."""
     is_usual: bool = False
     """True if help and docs show the setting first."""
 
     @property
     def read(self) -> Callable[[object], Any]:
-        """Parser of values; raises ``ValueError``."""
+        """Parser of values, which raises ``ValueError`` for an invalid one."""
         return self.kind.read
 
 
 @cache
 def all_settings() -> tuple[Setting, ...]:
-    """Return all settings, first the core's, then those of features; raise
-    :exc:`~flask_noderpc.errors.ConfigurationError` if two have the same name, or if a group
-    does not exist."""
+    """Return all settings, of the core and then of features; raise
+    :exc:`~flask_noderpc.errors.ConfigurationError` if two have the same name, or if the group
+    of one does not exist."""
     found: dict[str, Setting] = {}
     groups = _titles()
     owners: list[type[Any]] = [Settings, *_kinds()]
@@ -474,12 +474,12 @@ def all_settings() -> tuple[Setting, ...]:
             if row.name in found:
                 raise ConfigurationError(
                     f"the setting {row.name} is declared by {owner.__name__} and by"
-                    f" {found[row.name].owner.__name__}: give one of them another name"
+                    f" {found[row.name].owner.__name__}; rename one of them"
                 )
             if row.metadata["group"] not in groups:
                 raise ConfigurationError(
-                    f"the setting {row.name} has the group {row.metadata['group']!r}: name one"
-                    f" of {', '.join(groups)}, or its feature, which then needs a title"
+                    f"the setting {row.name}: expected one of the groups {', '.join(groups)},"
+                    f" got {row.metadata['group']!r}; a feature's own group needs a title"
                 )
             found[row.name] = Setting(
                 name=row.name,
@@ -508,8 +508,8 @@ def flag_of(name: str) -> str:
 
 
 def settings_of(group: str) -> list[Setting]:
-    """Return the settings of a group, without the usual ones; ``first`` is the group of the
-    usual ones."""
+    """Return the settings of a group, without the usual ones, which are in the group
+    ``first``."""
     if group == "first":
         usual = [row for row in all_settings() if row.is_usual]
         return sorted(usual, key=lambda row: (*USUAL_SETTINGS, row.name).index(row.name))
@@ -517,12 +517,12 @@ def settings_of(group: str) -> list[Setting]:
 
 
 def by_group() -> Iterator[tuple[str, list[Setting]]]:
-    """Yield the title and the settings of each group: usual settings first, features' groups
+    """Yield title and settings of each group: usual settings first, groups of features
     last."""
     for group, title in _titles().items():
         yield title, settings_of(group)
 
 
 def _titles() -> dict[str, str]:
-    """Return the titles of all groups by name."""
+    """Return the titles of all groups, by name."""
     return {**GROUPS, **{each.name: each.title for each in features() if each.title}}

@@ -1,1 +1,1 @@
-"""Flask views, websockets and pages on top of the sans-I/O core."""
+"""Flask views, websockets and pages, on top of :mod:`.rules`, which does no I/O."""

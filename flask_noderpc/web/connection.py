@@ -1,9 +1,8 @@
 """One open websocket: the handler's thread reads frames, a writer thread writes them.
 
-wsproto parses incoming frames. Outgoing text frames are encoded here, with a header of at most
-ten bytes before the text, so that one write can send several. All waits and buffers are
-bounded: a message is executed before the next one is read, a write has a deadline, a silent
-peer is dropped, and closing closes the socket.
+wsproto parses incoming frames. Outgoing text frames are encoded here, so that one write can
+send several of them. All waits and buffers are bounded: a message is executed before the next
+one is read, a write has a deadline, and a silent peer is disconnected.
 """
 
 from __future__ import annotations
@@ -36,19 +35,19 @@ from .frames import (
 _READ_BYTES = 4096
 # Seconds of executing messages before a yield to other greenlets.
 _SLICE_S = 0.0005
-# Seconds between two polls for more messages, while earlier calls wait.
+# Seconds between two polls for more messages, while earlier calls have no response yet.
 _POLL_S = 0.01
 # Maximum bytes of one write.
 _WRITE = 65536
 
-_TOO_SLOW = "too slow: nothing was read for long"
+_TOO_SLOW = "too slow: the client has not read for too long"
 
 _OPEN_STATES = (ConnectionState.OPEN, ConnectionState.LOCAL_CLOSING)
 
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Seconds; all except the last are CometBFT's."""
+    """Intervals and timeouts in seconds; all except ``close_s`` are CometBFT's."""
 
     ping_s: float = 27.0
     read_s: float = 30.0
@@ -58,7 +57,7 @@ class Timing:
 
 
 def text_frame(payload: bytes) -> bytes:
-    """Return the header of an unmasked text frame, and the payload."""
+    """Return an unmasked text frame with this payload."""
     size = len(payload)
     if size < 126:
         return b"\x81" + bytes((size,)) + payload
@@ -68,15 +67,17 @@ def text_frame(payload: bytes) -> bytes:
 
 
 class Connection:
-    """The frames of one websocket, from a socket whose handshake is done; ``early`` are its
-    first bytes, if the server has already read them."""
+    """Connection of one websocket, on a socket whose handshake is done.
+
+    ``early`` are bytes that the server has read from the socket after the handshake.
+    """
 
     def __init__(
         self, sock: socket.socket, timing: Timing, max_message: int, early: bytes = b""
     ) -> None:
-        # The deadlines are checked by the clock: reading and writing have one each, but a
-        # socket has only one timeout, and with TLS OpenSSL applies none. But without any
-        # timeout a reader may keep the writer out of OpenSSL.
+        # Reading and writing have separate deadlines, which check_deadlines() enforces, as a
+        # socket has only one timeout, which OpenSSL ignores. This timeout only ensures that a
+        # reader does not hold OpenSSL's lock forever.
         self._sock = sock
         self._early = early
         sock.settimeout(timing.read_s + timing.write_s)
@@ -94,16 +95,16 @@ class Connection:
         self._lock = threading.Lock()
         self._wakeup = threading.Event()
         self._written_changed = threading.Condition(self._lock)
-        # Numbers of messages that send() has queued, and that the writer has started to write
-        # and has written.
+        # Counts of messages that send() has queued, that the writer has begun to write, and
+        # that it has written.
         self._queued = self._started = self._written = 0
         self._next_ping = time.monotonic() + timing.ping_s
         self._close_by = inf
         self._is_receiving = False
         self._is_broken = self._has_read = self._has_ended = self._is_slow = False
         self._peer_closed = False
-        """True if the peer has closed its socket; data that it sent before may still be
-        readable."""
+        """True if the peer has closed its socket; data that it sent before may still have to
+        be read."""
 
     def run(
         self,
@@ -114,11 +115,11 @@ class Connection:
     ) -> None:
         """Serve the connection until its end; the socket is shut down when this returns.
 
-        ``receive`` is called with each message, ``pull`` by the writer for pending messages,
-        first and after each :meth:`wake`, and ``cancel`` for the last messages to a peer that
-        reads nothing. ``settle`` is called while no more messages arrive, to send, within the
-        given seconds, responses of calls that ``receive`` has started; it returns whether any
-        are left.
+        ``receive`` is called with each message. ``pull`` is called at the start and after each
+        :meth:`wake`, and returns messages to send. ``cancel`` returns the last messages to a
+        peer that does not read. ``settle`` is called while no messages arrive: it sends,
+        within the given seconds, responses to calls that ``receive`` has started, and returns
+        true if some remain.
         """
         self._pull, self._cancel, self._settle = pull, cancel, settle
         writer = threading.Thread(target=self._write, name="noderpc-websocket", daemon=True)
@@ -132,8 +133,8 @@ class Connection:
             writer.join()
 
     def send(self, *payloads: bytes) -> None:
-        """Send messages; return when they are written, so that a peer that sends too fast has
-        to wait."""
+        """Send messages and return when they are written, so that no more calls of a peer are
+        read before."""
         with self._lock:
             # After a Close frame nothing may be sent.
             if self._close_by != inf or self._has_ended:
@@ -142,31 +143,33 @@ class Connection:
             self._queued += len(payloads)
             last = self._queued
         self._wakeup.set()
-        # The writer has the deadline, and notifies when it ends, too.
+        # Wait without a timeout: the writer has a deadline, and also notifies when it ends.
         with self._written_changed:
             self._written_changed.wait_for(lambda: self._written >= last or self._has_ended)
 
     def wake(self) -> None:
-        """Wake the writer: messages are ready."""
+        """Wake the writer, as ``pull`` has messages."""
         self._wakeup.set()
 
     def close(self, code: int = CloseReason.NORMAL_CLOSURE, reason: str = "") -> None:
-        """Send a Close frame, and give the peer a short time to respond."""
-        # The peer or its own thread may already have closed it.
+        """Send a Close frame; the peer has ``close_s`` seconds to respond."""
+        # The connection may already be closed, by the peer or by the reader's thread.
         with suppress(LocalProtocolError), self._lock:
             self._frames.append(self._protocol.send(CloseConnection(code, reason)))
             self._close_by = time.monotonic() + self._timing.close_s
         self._wakeup.set()
 
     def drop(self, reason: str) -> None:
-        """Close the connection of a slow peer, which may reconnect."""
+        """Close the connection with a code that tells the peer to reconnect later."""
         self.close(CloseReason.TRY_AGAIN_LATER, reason)
 
     def check_deadlines(self) -> None:
-        """Ping, or drop a peer that exceeds a deadline; called a few times a second."""
+        """Send a due ping, or drop a peer that exceeds a deadline; called four times a
+        second."""
         now = time.monotonic()
         if now >= self._read_by and self._is_receiving:
-            # The peer is silent, but still receives earlier data: our ping is queued behind it.
+            # Extend the deadline of a silent peer that still receives data: the ping is queued
+            # behind that data.
             self._is_receiving = False
             self._read_by = now + self._timing.read_s
         if now >= min(self._read_by, self._close_by):
@@ -175,7 +178,8 @@ class Connection:
             self._close_slow_peer(now)
         elif self._close_by != inf:
             if self._write_by == self._last_write_by != inf:
-                # The same write as at the last check: a Close frame would arrive too late.
+                # The same write was in progress at the last check: without more send buffer,
+                # the Close frame would be sent too late.
                 self._stop_events()
             self._last_write_by = self._write_by
         elif now >= self._next_ping:
@@ -185,8 +189,9 @@ class Connection:
             self._wakeup.set()
 
     def _close_slow_peer(self, now: float) -> None:
-        """Send a peer that reads nothing what its buffer still accepts: after the current
-        message, the notices that its subscriptions are canceled, and a Close frame."""
+        """Send a peer that does not read its last messages, as far as the send buffer has
+        space: the rest of the current one, notices of canceled subscriptions, and a Close
+        frame."""
         if self._is_slow:
             self._end()
             return
@@ -198,16 +203,17 @@ class Connection:
         self.drop(_TOO_SLOW)
 
     def _stop_events(self) -> None:
-        """Release reserved send buffer for the messages after the current one."""
+        """Stop sending events, and release the reserved part of the send buffer."""
         self._is_slow = True
         release_send_buffer(self._sock)
 
     def _end(self) -> None:
-        """Shut the socket down, so that the reader and the writer notice."""
+        """Shut the socket down, which ends the reader and the writer."""
         self._has_ended = True
         self._wakeup.set()
         with suppress(OSError):
-            # The method of TLS sockets would let the other threads continue in plain text.
+            # Don't call the method of TLS sockets, after which other threads would continue in
+            # plain text.
             socket.socket.shutdown(self._sock, socket.SHUT_RDWR)
 
     # Reading.
@@ -222,7 +228,7 @@ class Connection:
                 if not isinstance(event, TextMessage | BytesMessage):
                     self._answer(event)
                 elif self._protocol.state is not ConnectionState.OPEN:
-                    # After our Close frame, later messages are dropped.
+                    # Ignore messages that arrive after our Close frame was sent.
                     message.clear()
                 else:
                     message += _bytes(event.data)
@@ -231,8 +237,8 @@ class Connection:
                         message.clear()
 
     def _is_over(self) -> bool:
-        # A client may send transactions and leave without reading the responses; they still
-        # count.
+        # After the peer has closed, read what it sent before: a client may send transactions
+        # and disconnect without reading the responses.
         return self._has_ended and not (self._peer_closed and has_input(self._sock))
 
     def _events(self) -> Iterator[Event]:
@@ -251,7 +257,7 @@ class Connection:
         if not (received and self._is_broken):
             self._protocol.receive_data(received or None)
             yield from self._yielding(self._protocol.events())
-        # Under gevent a socket with more data to read lets no other greenlet run.
+        # Under gevent, reads of available data never yield, so let other greenlets run.
         next_turn()
 
     def _yielding(self, events: Iterable[Event]) -> Iterator[Event]:
@@ -264,15 +270,15 @@ class Connection:
 
     def _answer(self, event: Event) -> None:
         if isinstance(event, Ping):
-            # RFC 6455, 5.5.3: after several pings, a pong for the last one is enough.
+            # Replace an unsent pong: RFC 6455, 5.5.3 only requires a pong for the last ping.
             with suppress(LocalProtocolError), self._lock:
                 self._pong = self._protocol.send(event.response())
             self._wakeup.set()
         elif isinstance(event, CloseConnection):
-            # Earlier messages get their responses first.
+            # Send the responses to earlier messages before the Close frame.
             self._settle(inf)
-            # wsproto creates a Close event for a malformed frame, with a code that says what is
-            # wrong. gorilla/websocket gives no reason for a message that is too big.
+            # wsproto also makes a Close event for a malformed frame, with code and reason of
+            # the error. gorilla/websocket sends no reason for a message that is too big.
             reason = "" if event.code == CloseReason.MESSAGE_TOO_BIG else event.reason or ""
             if self._protocol.state in _OPEN_STATES:
                 self._refuse(event.code, reason)
@@ -280,8 +286,8 @@ class Connection:
                 self.close(event.code, reason)
 
     def _refuse(self, code: int, reason: str) -> None:
-        """Close the connection, and read no more frames: after a malformed one the next can't
-        be parsed, and after too many they are unwanted."""
+        """Close the connection without reading more frames, as they can't be parsed after a
+        malformed one, or exceed the limit."""
         self._is_broken = True
         self.close(code, reason)
 
@@ -291,7 +297,7 @@ class Connection:
         try:
             while not self._has_ended:
                 self._wakeup.clear()
-                # Read before the queue: the reader's last frame is in it by then.
+                # Read the flag before the queue: if it is set, the queue has the last frame.
                 has_read = self._has_read
                 if self._write_waiting():
                     with self._written_changed:
@@ -304,7 +310,7 @@ class Connection:
         except (ConnectionResetError, BrokenPipeError):
             self._peer_closed = not self._has_ended
         except OSError:
-            # Deadline exceeded.
+            # The socket was shut down after a deadline.
             pass
         finally:
             self._end()
@@ -312,19 +318,20 @@ class Connection:
                 self._written_changed.notify_all()
 
     def _write_waiting(self) -> bool:
-        """Write the queued messages, if any; return true if there were some."""
+        """Write the queued messages; return true if there were any."""
         anything = False
         for piece in _pieces(self._waiting()):
             anything = True
             self._transmit(piece)
-            # A ping that the kernel accepts does not show that the peer reads.
+            # Only a full piece shows that the peer reads; a ping fits into the kernel's
+            # buffer.
             self._is_receiving |= len(piece) == _WRITE
         return anything
 
     def _transmit(self, piece: bytes) -> None:
         self._write_by = time.monotonic() + self._timing.write_s
-        # Usually all of it is sent at once, and gevent's sendall() first asks the kernel how
-        # much it accepts.
+        # Try send() first, which usually sends everything; gevent's sendall() needs an
+        # additional system call.
         sent = self._sock.send(piece)
         if sent < len(piece):
             self._sock.sendall(piece[sent:])
@@ -346,7 +353,7 @@ class Connection:
 
 
 def _pieces(frames: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the frames as writes of one size: a deadline is for one write."""
+    """Yield the frames in pieces of equal size, as each write has its own deadline."""
     waiting = bytearray()
     for frame in frames:
         waiting += frame

@@ -1,7 +1,5 @@
 """The open websockets of one mount: a slot, a connection and a session for each, and a common
-clock.
-
-With a clock of its own, each connection would need a timer for every event.
+thread that checks their deadlines.
 """
 
 from __future__ import annotations
@@ -31,13 +29,15 @@ from .websocket import Handler
 log = logging.getLogger("flask_noderpc.websocket")
 
 _TICK_S = 0.25
-_GOING_AWAY = "the server goes away"
+_GOING_AWAY = "the server is shutting down"
 
 
 class Connections:
-    """Checks the deadlines of open websockets, and finally closes all of them.
+    """Registry of open websockets, which limits their number, checks their deadlines and
+    closes them at the end.
 
-    ``per_client`` is the maximum for each client.
+    ``limit`` is the maximum of open websockets, and ``per_client`` the maximum for each
+    client.
     """
 
     def __init__(
@@ -79,25 +79,26 @@ class Connections:
         if not self._per_client.counts(client):
             client = ""
         try:
-            # Websockets are long-lived: none is evicted for another.
+            # Websockets are long-lived, so none is evicted in favor of a new one.
             self._slots.acquire(slot, client, evict=False)
         except LimitReached as reached:
             if reached.of_client:
                 raise Busy(
-                    f"{reached.count} websockets of this client are open,"
-                    " NODERPC_MAX_CONNECTIONS_PER_CLIENT raises this"
+                    f"{reached.count} websockets of this client are open, its maximum; raise"
+                    " NODERPC_MAX_CONNECTIONS_PER_CLIENT"
                 ) from None
             raise Busy(
-                f"{reached.count} websockets are open, NODERPC_MAX_OPEN_CONNECTIONS raises this"
+                f"{reached.count} websockets are open, the maximum; raise"
+                " NODERPC_MAX_OPEN_CONNECTIONS"
             ) from None
 
     def lower(self, limit: int) -> None:
-        """Lower the limit, on a server with fewer resources."""
+        """Lower the limit on open websockets to at most ``limit``."""
         self._limit = self._slots.limit = min(self._limit, limit)
 
     def _begin_after_fork(self) -> None:
         if self._process != os.getpid():
-            # Connections that were open at a fork belong to the parent, and so does its lock.
+            # Reset the state after a fork: open connections and the lock belong to the parent.
             self._begin()
 
     @contextmanager
@@ -129,12 +130,12 @@ class Connections:
                 try:
                     connection.check_deadlines()
                 except Exception:
-                    # The other connections need the clock.
-                    log.exception("a websocket can't be looked after")
+                    # Continue, as this thread checks all connections.
+                    log.exception("error while checking a websocket's deadlines")
             pause.wait(self._tick_s)
 
     def _goes_on(self) -> bool:
-        # Decided under the lock: a later connection starts a new clock.
+        # Decide under the lock: if the thread ends, the next connection starts a new one.
         with self._lock:
             self._is_ticking = bool(self._open)
             return self._is_ticking
@@ -156,13 +157,13 @@ OpenSession = Callable[[Peer, Permissions], WebSocketSession[Any, Any]]
 
 
 class WebSocketServer:
-    """Serves the websockets of one mount, each on a separate thread.
+    """Server of one mount's websockets, each on the thread of its request.
 
-    ``threads`` is the size of the server's pool, if known.
+    ``threads`` is the size of the server's thread pool, if known.
     """
 
     timing = Timing()
-    """The deadlines of all connections."""
+    """Intervals and timeouts of all connections."""
 
     def __init__(self, views: Views, connections: Connections, threads: int | None) -> None:
         self._views = views
@@ -180,8 +181,7 @@ class WebSocketServer:
             yield
 
     def handler(self, endpoint: str, open_session: OpenSession, max_bytes: int) -> Handler:
-        """Return the handler of an endpoint's websockets, whose messages have at most
-        ``max_bytes``."""
+        """Return the handler for an endpoint's websockets; ``max_bytes`` limits a message."""
 
         def serve(sock: socket.socket, early: bytes) -> None:
             connection = Connection(sock, self.timing, max_bytes, early)
@@ -193,7 +193,8 @@ class WebSocketServer:
         app = current_app._get_current_object()  # type: ignore[attr-defined]
 
         def receive(message: bytes) -> None:
-            # The connection may stay open for hours; the data of a call must be released.
+            # Use an app context per message, so that its data is released: the connection may
+            # stay open for hours.
             with app.app_context():
                 session.receive(message)
 

@@ -1,8 +1,7 @@
-"""Limits of one websocket: its frames, and its send buffer, part of which is reserved for a
-Close frame.
+"""Limits of one websocket: on its frames, and on its send buffer.
 
-If a peer reads nothing, a server can write until that buffer is full. Linux buffers a few
-megabytes for one connection, and then accepts not even a Close frame.
+If a peer does not read, the kernel's send buffer of a few megabytes becomes full, and then not
+even a Close frame can be written. Part of the buffer is therefore reserved.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ from wsproto.events import BytesMessage, Event, Ping, Pong, TextMessage
 from wsproto.extensions import Extension
 from wsproto.frame_protocol import CloseReason, FrameDecoder, FrameProtocol, Opcode, RsvBits
 
-# Frames that cost more to read than to send. A message of any size is limited by its response,
-# and so is its last fragment.
+# Pings, pongs and small fragments cost more to read than to send, so their rate is limited. A
+# message needs no limit, as its sender must read the response.
 _SMALL_BYTES = 64
 SMALL_PER_S = 100
 TOO_MANY_SMALL = (
@@ -27,9 +26,10 @@ _NO_BITS = RsvBits(False, False, False)
 
 
 class SizeLimit(Extension):
-    """Limit for the size of a message, checked when the header of a frame is read.
+    """Limit on the size of a message, which is checked when the header of a frame is read.
 
-    It is not negotiated: wsproto passes headers to extensions.
+    It is an extension because wsproto passes headers only to extensions; it is not negotiated
+    with the peer.
     """
 
     name = "size-limit"
@@ -53,7 +53,8 @@ class SizeLimit(Extension):
         rsv: RsvBits,
         payload_length: int,
     ) -> CloseReason | RsvBits:
-        """Return no bits of the header, or the code with which to close."""
+        """Return no reserved bits, or the code with which to close if the message is too
+        big."""
         if not opcode.iscontrol():
             earlier = self._size if opcode is Opcode.CONTINUATION else 0
             self._size = earlier + payload_length
@@ -94,13 +95,14 @@ class SmallFrames:
 
 # Maximum unsent bytes in the kernel's buffer, without bytes in flight.
 _MAX_UNSENT = 1 << 17
-# As setsockopt(2) expects them; the kernel has another limit, net.core.wmem_max.
+# Sizes of a Unix socket's send buffer for setsockopt(2); net.core.wmem_max also limits them.
 _SMALL, _LARGE = 1 << 15, 1 << 20
 _UNLIMITED = 0
 
 
 def reserve_send_buffer(sock: socket.socket) -> None:
-    """Limit the bytes that the kernel buffers."""
+    """Limit the unsent bytes that the kernel buffers, so that a Close frame has space
+    later."""
     _set(sock, _MAX_UNSENT, _SMALL)
 
 
@@ -110,7 +112,7 @@ def release_send_buffer(sock: socket.socket) -> None:
 
 
 def _set(sock: socket.socket, unsent: int, whole: int) -> None:
-    # The socket may be shut down, and not all systems have the option.
+    # Ignore errors: the socket may be shut down, and not all systems have the option.
     with suppress(OSError, AttributeError):
         if sock.family == socket.AF_UNIX:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, whole)

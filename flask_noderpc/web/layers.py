@@ -22,32 +22,33 @@ EVERY_METHOD = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 
 Json = Any
 Ask = Callable[..., Json]
-"""Function that calls a method with parameters, and returns the response."""
+"""Function that calls a JSON-RPC method with parameters, and returns the response object."""
 Example = Callable[[str, Json], str]
-"""Function that returns an example, given the name of a method and the description of a
-parameter."""
+"""Function that returns an example value for a form, given a method's name and the OpenRPC
+description of a parameter; the value is empty if there is no example."""
 
 
 class Path(NamedTuple):
-    """A path below the mount's ``url_prefix``, and the view of its requests."""
+    """A path below the mount's ``url_prefix``, and its view."""
 
     rule: str
     endpoint: str
-    """Endpoint of Flask's rule, without the blueprint's name."""
+    """Endpoint of the URL rule, without the blueprint's name."""
     methods: list[str]
     view: View
     call: tuple[str, str] | None = None
-    """Method and endpoint in the HTTP rules, for calls that can be executed without Flask."""
+    """HTTP method, and endpoint in :mod:`.rules`, of calls that can be executed without Flask;
+    ``None`` if there are no such calls."""
 
 
 class Websocket(NamedTuple):
-    """A path of websockets below the mount's ``url_prefix``."""
+    """A websocket path below the mount's ``url_prefix``."""
 
     rule: str
     endpoint: str
     open_session: OpenSession
     max_bytes: int
-    """Maximum bytes of a message."""
+    """Maximum bytes of a message from the client."""
 
 
 class Mounted(NamedTuple):
@@ -55,7 +56,7 @@ class Mounted(NamedTuple):
 
     context: Context
     start: Callable[[], None]
-    """Starts the backend."""
+    """Function that starts the backend, if it has not started."""
     guard: Guard
     node: Dispatcher
     """Dispatcher of the node's RPC."""
@@ -64,42 +65,44 @@ class Mounted(NamedTuple):
 
 
 class Layer:
-    """An API of a mount, created by a feature if its setting enables it."""
+    """An API of a mount in addition to the node's RPC; a feature creates it if a setting
+    enables it."""
 
     methods: Set[str] = frozenset()
-    """Names of all methods that it can have, under any settings."""
+    """Names of all methods that the layer can have, with any settings."""
     dispatchers: Mapping[str, Dispatcher] = MappingProxyType({})
-    """Dispatchers of JSON-RPC, by the endpoints of their bodies."""
+    """JSON-RPC dispatchers, by endpoint."""
     admissions: Mapping[str, Admission] = MappingProxyType({})
-    """Functions that admit requests, by endpoints."""
+    """Rules for admitting requests, by endpoint."""
     excludable: tuple[str, ...] = ()
-    """Names for ``NODERPC_EXCLUDE_ROUTES``, which leaves their paths to the app."""
+    """Endpoints that ``NODERPC_EXCLUDE_ROUTES`` may name, to leave their paths to the app."""
     title: ClassVar[str] = ""
-    """Title of its forms on the page on which calls can be tried; empty without forms."""
+    """Title of the layer's forms on the page ``/try``; empty if it has no forms."""
 
     def paths(self, views: Views, excluded: Iterable[str]) -> Iterable[Path]:
-        """Return its paths, without excluded ones."""
+        """Return the layer's paths, without the paths of ``excluded`` endpoints."""
         return ()
 
     def websockets(self) -> Iterable[Websocket]:
-        """Return its websocket paths."""
+        """Return the layer's websocket paths."""
         return ()
 
     def examples(self, ask: Ask) -> Example:
-        """Return a function that gives examples for its forms."""
+        """Return a function that makes examples for the layer's forms; ``ask`` calls the
+        layer's methods."""
         return lambda method, param: ""
 
     def prepare(self, *, serves: bool) -> None:
-        """Start in the background what calls or blocks need, before the first of them; without
-        ``serves``, the process executes no calls."""
+        """Start helper processes in the background, before the first call or block needs them;
+        without ``serves``, this process executes no calls."""
 
     def stop(self) -> None:
-        """Stop what runs in the background."""
+        """Stop the layer's background threads."""
 
 
 def layers_of(mounted: Mounted, rows: Mapping[str, RouteTable]) -> Iterator[Layer]:
-    """Yield the layers that the settings of a mount enable, with routes of the app by the
-    keywords of the layers.
+    """Yield the layers that the settings of a mount enable; ``rows`` are routes of the app, by
+    the keyword argument that takes them, such as ``evm_routes``.
 
     Raise :exc:`~flask_noderpc.errors.ConfigurationError` for invalid settings, or missing
     packages.
@@ -109,7 +112,9 @@ def layers_of(mounted: Mounted, rows: Mapping[str, RouteTable]) -> Iterator[Laye
         given = rows.get(api.rows, RouteTable(()))
         if not mounted.context.settings.value(api.setting):
             if given:
-                raise InvalidSetting(f"{api.rows} are served with {key} alone")
+                raise InvalidSetting(
+                    f"{api.rows}: expected {key} = True, as only it serves them"
+                )
             if api.check:
                 load(api.check)(mounted.context.settings)
             continue

@@ -1,7 +1,7 @@
 """Prometheus metrics, counted from the signals of :mod:`flask_noderpc.signals`.
 
-They are in ``prometheus_client``'s default registry, which an app may serve itself. With
-``PROMETHEUS_MULTIPROC_DIR`` the values are summed over all processes.
+The metrics are in ``prometheus_client``'s default registry, which an app may serve itself.
+With ``PROMETHEUS_MULTIPROC_DIR``, values of all processes are combined.
 """
 
 from __future__ import annotations
@@ -35,9 +35,11 @@ from ..errors import NodeRPCError
 from ..lru import CacheMemory
 
 _CALLS = Counter(
-    "noderpc_calls", "Calls that were answered.", ["method", "outcome", "transport"]
+    "noderpc_calls", "Calls that got a response.", ["method", "outcome", "transport"]
 )
-_SECONDS = Histogram("noderpc_call_seconds", "Seconds that they took.", ["method", "transport"])
+_SECONDS = Histogram(
+    "noderpc_call_seconds", "Seconds that calls took.", ["method", "transport"]
+)
 _WEBSOCKETS = Gauge("noderpc_websockets", "Open websockets.", multiprocess_mode="livesum")
 _SUBSCRIPTIONS = Gauge(
     "noderpc_subscriptions", "Subscriptions of websockets.", multiprocess_mode="livesum"
@@ -47,14 +49,14 @@ _WAITING = Gauge(
 )
 _ASYNC_REFUSED = Counter(
     "noderpc_async_txs_refused",
-    "Transactions that the store did not take after broadcast_tx_async had answered.",
+    "Transactions that the store refused after broadcast_tx_async had responded.",
 )
 _HEIGHT = Gauge(
     "noderpc_height", "The latest height.", ["chain"], multiprocess_mode="mostrecent"
 )
 _LOWEST = Gauge(
     "noderpc_lowest_height",
-    "The lowest height of blocks, of results and of the index.",
+    "Lowest height that has blocks, results or index entries (label of).",
     ["chain", "of"],
     multiprocess_mode="mostrecent",
 )
@@ -67,7 +69,7 @@ _AGE = Gauge(
 _CACHE = Gauge("noderpc_cache_bytes", "Memory in caches.", multiprocess_mode="liveall")
 _CACHE_LIMIT = Gauge(
     "noderpc_cache_limit_bytes",
-    "Most memory in caches (NODERPC_CACHE_BYTES).",
+    "Maximum memory in caches (NODERPC_CACHE_BYTES).",
     multiprocess_mode="liveall",
 )
 _MULTIPROCESS = "PROMETHEUS_MULTIPROC_DIR"
@@ -77,7 +79,7 @@ class _ResidentMemory(Collector):
     """Resident size of each process, on systems with ``/proc``."""
 
     def collect(self) -> Iterator[Metric]:
-        """Return the current sizes, by process ID."""
+        """Yield the current sizes by process ID."""
         found = GaugeMetricFamily("noderpc_resident_bytes", "Resident memory.", labels=["pid"])
         for pid in _pids():
             with suppress(OSError):
@@ -91,25 +93,25 @@ def _pids() -> list[str]:
     folder = os.environ.get(_MULTIPROCESS)
     if folder is None:
         return [str(os.getpid())]
-    # mark_process_dead removes the files of processes that have ended.
+    # Each running process has such a file; the supervisor removes it when a process ends.
     names = Path(folder).glob("gauge_liveall_*.db")
     return sorted(name.stem.rpartition("_")[2] for name in names)
 
 
 class _Measures(Collector):
-    """Measures from the health of backends, by name and labels."""
+    """Latest measures that backends report in their health, by name and labels."""
 
     def __init__(self) -> None:
         self._last: dict[str, dict[tuple[tuple[str, str], ...], Measure]] = {}
 
     def show(self, measures: Iterable[Measure]) -> None:
-        """Replace the values of these names and labels."""
+        """Store these measures; a measure with the same name and labels is replaced."""
         for measure in measures:
             by_labels = self._last.setdefault(measure.name, {})
             by_labels[tuple(measure.labels.items())] = measure
 
     def collect(self) -> Iterator[Metric]:
-        """Return the last values of each name."""
+        """Yield the latest values of each name."""
         for name, by_labels in list(self._last.items()):
             measures = list(by_labels.values())
             kind = CounterMetricFamily if measures[0].is_counter else GaugeMetricFamily
@@ -120,7 +122,7 @@ class _Measures(Collector):
 
 
 _MEASURES = _Measures()
-# Collectors that are not counted for each process.
+# Collectors whose values cover all processes, so multiprocess mode must not combine them.
 _COLLECTORS = (_ResidentMemory(), _MEASURES)
 for _collector in _COLLECTORS:
     REGISTRY.register(_collector)
@@ -167,7 +169,7 @@ def _show_cache(memory: CacheMemory) -> None:
 
 
 def count(backend: ChainBackend, memory: CacheMemory) -> None:
-    """Start counting events; once for each backend, regardless of the number of its mounts."""
+    """Connect the counters to a backend's signals; several calls for a backend count once."""
     memory.watch = _show_cache
     _show_cache(memory)
     for signal, receiver in (
@@ -184,7 +186,7 @@ def count(backend: ChainBackend, memory: CacheMemory) -> None:
 
 
 def page(backend: ChainBackend, memory: CacheMemory) -> Response:
-    """Return the page for Prometheus; without the height if the store can't be read."""
+    """Return the metrics page; it lacks heights and measures if the store can't be read."""
     with suppress(NodeRPCError):
         backend.start()
         _show_heights(backend)
@@ -213,10 +215,10 @@ def _show_heights(backend: ChainBackend) -> None:
 
 
 def _encoder(accept: str) -> tuple[Callable[[CollectorRegistry], bytes], str]:
-    """Return the encoder for the formats that a scraper accepts, OpenMetrics or Prometheus's
-    own text."""
+    """Return the encoder and the content type for an ``Accept`` header: OpenMetrics or
+    Prometheus text."""
     try:
         return choose_encoder(accept)
     except (TypeError, ValueError):
-        # For a version that is not a number.
+        # The header has a version that is not a number.
         return choose_encoder("")

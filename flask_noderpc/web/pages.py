@@ -1,7 +1,7 @@
 """Pages in addition to the RPC: the index at ``GET /``, readiness, OpenAPI and metrics.
 
-Calls that change state are not linked: crawlers, prefetching browsers and curious readers
-follow links.
+The index does not link routes that change state, as crawlers and prefetching browsers follow
+links.
 """
 
 from __future__ import annotations
@@ -34,17 +34,19 @@ from .try_page import FILES, TryPage, file
 Page = Callable[[], Response]
 
 EXPLORERS = "noderpc_explorers"
-"""Key of ``app.extensions``: names of explorers' blueprints, with the mounts that they show."""
+"""Key in ``app.extensions``: names of mounts, by the names of the explorer blueprints that
+show them."""
 
 
 class PageRule(NamedTuple):
-    """A rule of a page below the mount's ``url_prefix``."""
+    """A URL rule for a page, below the mount's ``url_prefix``."""
 
     rule: str
     endpoint: str
     page: Page
     method: str = ""
-    """Method whose permission the page needs; empty if everyone may read it."""
+    """RPC method that a client must be allowed to call to read the page; empty if everyone may
+    read it."""
 
 
 def service_pages(
@@ -53,9 +55,10 @@ def service_pages(
     forms: TryPage,
     metrics: Page | None,
 ) -> dict[str, list[PageRule]]:
-    """Return the pages of a mount, each with its rules by the name that excludes it.
+    """Return the rules of a mount's pages, by the name that NODERPC_EXCLUDE_ROUTES has for
+    them.
 
-    ``described`` returns the OpenAPI document below a base path.
+    ``described`` returns the OpenAPI document for a base path.
     """
     description = partial(_description, described)
     pages = {
@@ -76,10 +79,9 @@ def _files() -> Iterator[PageRule]:
 def descriptions(
     routes: Callable[[], Sequence[Route[Any]]], dialect: Dialect
 ) -> Callable[[str], bytes]:
-    """Return a function that encodes the OpenAPI document below a base path."""
+    """Return a function that returns the encoded OpenAPI document for a base path."""
 
-    # One for each base path under which clients see the mount; the url_prefix may have
-    # variables.
+    # A url_prefix may have variables, so a mount may have several base paths.
     @lru_cache(maxsize=8)
     def described(base: str) -> bytes:
         return jsoncodec.encode(openapi(routes(), dialect, base))
@@ -87,17 +89,17 @@ def descriptions(
     return described
 
 
-# ``?full`` without a value has an empty one.
+# Values that switch ``full`` on; ``?full`` without a value is an empty string.
 _YES = ("", "1", "true")
 
 
 class Readiness:
     """The page at ``GET /readyz`` of one mount.
 
-    Everyone may read its status code. ``may_see`` returns true if the sender of the current
-    request may also read the reason: only callers who may call ``status`` learn about the
-    chain. ``GET /readyz?full`` is ready only if nothing is missing; during a backfill, for
-    example, it is not.
+    Everyone may read the status code. Only clients who may call ``status`` may read the
+    reason; ``may_see`` returns true if the sender of the current request is one. ``GET
+    /readyz?full`` also reports a node as not ready while data is missing, such as during a
+    backfill.
     """
 
     def __init__(
@@ -106,7 +108,7 @@ class Readiness:
         self._start, self._backend, self._may_see = start, backend, may_see
 
     def page(self) -> Response:
-        """Return the page: one line, without details that are only for the log."""
+        """Return the page: one line of text."""
         try:
             self._start()
             self._backend.check_ready()
@@ -127,7 +129,7 @@ class Readiness:
 
 
 def _missing(backend: ChainBackend) -> Iterator[str]:
-    """Yield, as phrases, the data that is not stored although the node is ready."""
+    """Yield phrases that describe which data a ready node does not have."""
     base, results, index = (
         backend.reads.base_height(),
         backend.reads.lowest_results(),
@@ -139,30 +141,32 @@ def _missing(backend: ChainBackend) -> Iterator[str]:
 
 
 def _description(described: Callable[[str], bytes]) -> Response:
-    """Return the page at ``GET /openapi.json``, whose paths are relative to it."""
+    """Return the page at ``GET /openapi.json`` for the base path of the request."""
     return Response(described(base_path()), mimetype="application/json")
 
 
 def base_path() -> str:
-    """Return the path of the current request's mount, as the client sees it."""
+    """Return the path of the current request's mount as the client sees it, without a slash at
+    the end."""
     return url_for(".rpc", **(request.view_args or {})).rstrip("/")
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """One line of the page."""
+    """A route on the index page."""
 
     name: str
     doc: str
     parameters: str
     href: str | None
-    """``None`` if the route changes state, or the chain has no example yet."""
+    """URL with example parameters; ``None`` if the route changes state, or there is no
+    example."""
     note: str = ""
-    """Reason why there is no link."""
+    """Reason for ``href`` being ``None``."""
 
 
 class IndexPage:
-    """Index page of one mount, without the routes in ``excluded``."""
+    """Index page of one mount; it does not list the routes in ``excluded``."""
 
     def __init__(
         self,
@@ -179,7 +183,8 @@ class IndexPage:
         self._excluded = excluded
 
     def page(self) -> Response | str:
-        """Return the page, in the dialect's form."""
+        """Return the page: CometBFT's plain list of links, or a table, as the dialect has
+        it."""
         left_out = self._left_out()
         if self._dialect.http.plain_index:
             base = request.host + url_for(".rpc", **(request.view_args or {}))
@@ -191,7 +196,7 @@ class IndexPage:
             return index_page(self._routes, None, left_out, to_rpc_error(error).text_with_hint)
 
     def _left_out(self) -> tuple[str, ...]:
-        """Return the routes whose path belongs to the app, by a setting or by a rule of the
+        """Return the names of routes whose path a setting or a rule of the app has left to the
         app."""
         names = [route.name for route in self._routes if route.name not in self._excluded]
         taken = (
@@ -211,7 +216,8 @@ def index_page(
     left_out: tuple[str, ...],
     trouble: str = "",
 ) -> str:
-    """Return the page; ``trouble`` is the reason why there is no backend for examples."""
+    """Return the page; if ``backend`` is ``None``, there are no examples, and the page shows
+    ``trouble``, the reason."""
     examples = examples_of(backend) if backend is not None else dict.fromkeys(routes.by_name())
     links = [_link(route, examples) for route in routes if route.name not in left_out]
     return render_template(
@@ -224,7 +230,8 @@ def index_page(
 
 
 def _explorer() -> str:
-    """Return the path of the explorer of the current mount; empty without one."""
+    """Return the path of the explorer that shows the current mount; empty if there is no such
+    explorer."""
     for name, mount in current_app.extensions.get(EXPLORERS, {}).items():
         if mount == request.blueprint:
             with suppress(BuildError):
@@ -238,10 +245,11 @@ def plain_index(
     left_out: tuple[str, ...],
     ignored: Mapping[str, tuple[str, ...]],
 ) -> Response:
-    """Return CometBFT's page: one line, with a link for each method, also for methods of the
-    websocket.
+    """Return CometBFT's index page: one line with a link for each method, including methods of
+    the websocket.
 
-    ``base`` is host and path of the mount, with a slash at the end.
+    ``base`` is the host and path of the mount, with a slash at the end; ``ignored`` are
+    additional parameters by method, which have no effect.
     """
     # CometBFT: rpc/jsonrpc/server/http_json_handler.go; its first list is always empty.
     params = {route.name: route.params for route in routes} | WEBSOCKET_METHODS
@@ -269,12 +277,12 @@ def _link(route: Route[Any], examples: Mapping[str, dict[str, Any] | None]) -> L
     names = ", ".join(spec.wire for spec in found)
     if route.writes:
         return Link(route.name, route.doc, names, None, "changes state")
-    # Routes of the app have no examples.
+    # Routes of the app have no examples, so they are linked only without required parameters.
     needs_more = any(spec.required for spec in found)
     values = examples.get(route.name, None if needs_more else {})
     if values is None:
         return Link(route.name, route.doc, names, None, "nothing to show")
-    # A url_prefix may have variables, which the links need.
+    # Add the values of variables in the url_prefix, which links also need.
     values = {**(request.view_args or {}), **values}
     return Link(
         route.name, route.doc, names, url_for(f"{request.blueprint}.{route.name}", **values)
@@ -282,9 +290,10 @@ def _link(route: Route[Any], examples: Mapping[str, dict[str, Any] | None]) -> L
 
 
 def metrics_page(backend: ChainBackend, memory: CacheMemory) -> Callable[[], Response]:
-    """Count the calls and blocks of a backend; return the view of its metrics.
+    """Start counting the calls and blocks of a backend; return the view of its metrics page.
 
-    Raise :exc:`~flask_noderpc.errors.ConfigurationError` if the extra is not installed.
+    Raise :exc:`~flask_noderpc.errors.ConfigurationError` if the extra ``metrics`` is not
+    installed.
     """
     try:
         from .metrics import count, page

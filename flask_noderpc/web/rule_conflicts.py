@@ -1,8 +1,8 @@
-"""Rules of an app that match the same requests, or have the same name.
+"""Conflicts between URL rules of an app and of its mounts.
 
-In Werkzeug the rule that was added first wins. Here the app's rule always wins: before the
-first request is dispatched, and before a server starts, its methods are removed from our rule.
-Our other rules are served as before.
+In Werkzeug, the rule that was added first is used. This module ensures that the app's rule is
+always used: before the first request and before a server starts, the methods of the app's
+rules are removed from matching rules of mounts.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ log = logging.getLogger("flask_noderpc.rules")
 
 _SETTLED = "noderpc_collisions"
 _lock = Lock()
-# Werkzeug handles these methods itself, if a rule has GET or any method at all.
+# Methods that Werkzeug adds to rules: HEAD to rules with GET, and OPTIONS to all rules.
 _AUTOMATIC = {"HEAD", "OPTIONS"}
 _VARIABLE = re.compile(r"\w+>")
 _HINT = (
-    "mount the node under a url_prefix, or say with NODERPC_EXCLUDE_ROUTES,"
-    " NODERPC_JSON_RPC_ENABLE = False or NODERPC_REST = False that the path is the app's"
+    "mount the node under a url_prefix, or leave the path to the app with"
+    " NODERPC_EXCLUDE_ROUTES, NODERPC_JSON_RPC_ENABLE = False or NODERPC_REST = False"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class RuleConflict:
-    """Requests that both a rule of a mount and one of the app match."""
+    """Requests that match a rule of a mount and a rule of the app."""
 
     methods: frozenset[str]
     path: str
@@ -47,26 +47,26 @@ class RuleConflict:
 
     @property
     def is_common(self) -> bool:
-        """True for ``GET /`` and ``/health``, which many apps have, and for pages at the path
-        of a websocket, which does not conflict with them."""
+        """True for conflicts that need no warning: ``GET /`` and ``/health``, which many apps
+        have, and pages at a websocket's path, which still serves handshakes."""
         name = self.endpoint.removesuffix("_bare").removesuffix("_v1")
         return name in ("index", "health") or name.endswith(PLAIN)
 
     def __str__(self) -> str:
         asked = ", ".join(sorted(self.methods))
-        answered = f"{asked} {self.path} is answered by the app's own {self.host!r}"
-        # Intended: the user need not do anything.
+        answered = f"{asked} {self.path} is served by the app's own {self.host!r}"
+        # No hint, as the user need not do anything.
         if self.is_common:
             return answered
         return f"{answered}, not by '{self.mount}.{self.endpoint}': {_HINT}"
 
 
 def leave_to_host(app: Flask, report: Callable[[str], object]) -> tuple[RuleConflict, ...]:
-    """Remove the methods of the app's rules from matching rules of the mounts, once for each
-    app.
+    """Remove the methods of the app's rules from matching rules of mounts, once per app;
+    return the conflicts.
 
-    ``report`` then gets a line for each conflict that may be a mistake. Later rules need no
-    check: Flask accepts none after the first request.
+    ``report`` is called with a line for each conflict that may be a mistake. Rules can't be
+    added later, as Flask accepts none after the first request.
     """
     with _lock:
         found: tuple[RuleConflict, ...] | None = app.extensions.get(_SETTLED)
@@ -79,8 +79,11 @@ def leave_to_host(app: Flask, report: Callable[[str], object]) -> tuple[RuleConf
 
 
 def check_request(app: Flask, **_: object) -> None:
-    """Receive ``request_started``: the first request was matched before rules were compared,
-    and is matched again if its rule is no longer ours."""
+    """Handle the signal ``request_started``.
+
+    The first request was matched before conflicts were removed, so it is matched again if its
+    rule has lost its method.
+    """
     if _SETTLED not in app.extensions:
         leave_to_host(app, log.warning)
     rule = request.url_rule
@@ -94,7 +97,7 @@ def has_get(app: Flask, endpoint: str) -> bool:
 
 
 def refuse_overlap(app: Flask) -> None:
-    """Raise ``ConfigurationError`` when two mounts of the app match the same requests."""
+    """Raise ``ConfigurationError`` if two mounts of the app match the same requests."""
     seen: dict[tuple[object, ...], str] = {}
     for rule in app.url_map.iter_rules():
         if not _mount_of(app, rule):
@@ -103,23 +106,22 @@ def refuse_overlap(app: Flask) -> None:
             other = seen.setdefault((*_target(rule), method), rule.endpoint)
             if other != rule.endpoint:
                 raise ConfigurationError(
-                    f"{method} {rule.rule} is wanted by {other!r} and by {rule.endpoint!r}:"
+                    f"{method} {rule.rule} is served by {other!r} and by {rule.endpoint!r};"
                     " give each mount a different url_prefix"
                 )
 
 
 def refuse_taken_names(endpoints: Iterable[str]) -> None:
-    """Raise ``ConfigurationError`` when two rules of a mount would have the same name.
+    """Raise ``ConfigurationError`` if two rules of a mount have the same endpoint.
 
-    This happens if a route of the app has the name of one of the node's pages.
+    This happens if a route that the app adds has the name of one of the node's pages.
     """
     seen: set[str] = set()
     for name in endpoints:
         if name in seen:
             raise ConfigurationError(
-                f"the node has an endpoint {name!r} of its own: give the route of your table"
-                " another name, or leave it to JSON-RPC with"
-                f" NODERPC_EXCLUDE_ROUTES = [{name!r}]"
+                f"your route {name!r} has the name of a page of the node; give it another name,"
+                f" or serve it only by JSON-RPC with NODERPC_EXCLUDE_ROUTES = [{name!r}]"
             )
         seen.add(name)
 
@@ -140,7 +142,7 @@ def _left(app: Flask) -> Iterator[RuleConflict]:
 
 
 def _take(rule: Rule, host: Rule) -> frozenset[str]:
-    """Remove from our rule the methods of the app's; return those that were removed."""
+    """Remove the methods of the app's rule from the mount's rule; return the removed ones."""
     methods = rule.methods or set()
     taken = (methods if host.methods is None else methods & host.methods) - _AUTOMATIC
     left = methods - taken - ({"HEAD"} if "GET" in taken else set())
@@ -149,20 +151,20 @@ def _take(rule: Rule, host: Rule) -> frozenset[str]:
 
 
 def _mount_of(app: Flask, rule: Rule) -> str:
-    """Return the mount of a rule; empty for a rule of the app."""
+    """Return the name of the mount that has a rule; empty for a rule of the app."""
     name = str(rule.endpoint).rpartition(".")[0]
     return name if name in app.extensions.get("noderpc", ()) else ""
 
 
 def _target(rule: Rule) -> tuple[object, ...]:
-    # Variables may have different names in each rule.
+    # Remove the names of variables, which don't affect which requests a rule matches.
     path = _VARIABLE.sub(">", rule.rule)
     return path, rule.subdomain or "", rule.host or "", bool(rule.websocket)
 
 
 def _targets(rule: Rule) -> Iterator[tuple[object, ...]]:
-    """Yield the targets that a rule matches, including the one without its last slash, as Flask
-    redirects it."""
+    """Yield the targets that a rule matches; one that ends with a slash also matches without
+    it, as Flask redirects there."""
     path, *others = _target(rule)
     yield path, *others
     if isinstance(path, str) and path.endswith("/"):
@@ -170,7 +172,7 @@ def _targets(rule: Rule) -> Iterator[tuple[object, ...]]:
 
 
 def _match_again(app: Flask) -> None:
-    # As in Flask's RequestContext.match_request.
+    # Do the same as Flask's RequestContext.match_request.
     adapter = app.create_url_adapter(request)
     assert adapter is not None
     try:

@@ -1,7 +1,7 @@
-"""Reservation of the server's threads: each websocket and each waiting or forwarded call
-occupies one.
+"""Limit on the server threads that websockets and waiting or forwarded calls occupy.
 
-Some are reserved for other requests, so that ``/health`` always responds.
+Each of these occupies a thread for long. Some threads are reserved for other requests, so that
+``/health`` always responds.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from flask import has_request_context
 from ..concurrency import is_patched
 from ..errors import Busy
 
-# One thread in four is reserved for requests, up to this maximum.
+# One thread in four is reserved for short requests, but at most eight.
 _RESERVED_OF, _MAX_RESERVED = 4, 8
 
-# gunicorn 23: Worker.init_signals; with SIGABRT the arbiter ends a worker that hangs.
+# Signals that gunicorn 23's workers handle (Worker.init_signals); SIGABRT ends a worker that
+# hangs.
 _HANDLED = (signal.SIGABRT, signal.SIGTERM, signal.SIGINT)
 
 _lock: Any
@@ -34,18 +35,19 @@ def _begin() -> None:
 
 
 _begin()
-# A forked child has neither the parent's threads nor the holder of its lock.
+# A forked child resets this state: it has no copy of the parent's threads, one of which may
+# hold the lock.
 os.register_at_fork(after_in_child=_begin)
 
 
 @contextmanager
 def reserve_thread(threads: int | None, least: int = 0) -> Iterator[None]:
-    """Count the current thread as occupied; raise :exc:`~flask_noderpc.errors.Busy` if too many
-    threads are.
+    """Count the current thread as occupied; raise :exc:`~flask_noderpc.errors.Busy` if too
+    many threads are occupied.
 
-    ``threads`` is the size of the server's pool. If it is ``None``, the size of the pool of
-    gunicorn's worker is used; outside gunicorn there is no limit. ``least`` threads may always
-    be occupied.
+    ``threads`` is the size of the server's thread pool; if it is ``None``, the size of the
+    gunicorn worker's pool is used, and outside gunicorn there is no limit. ``least`` threads
+    may be occupied in any case.
     """
     ident = threading.get_ident()
     count = _gunicorn_threads() if threads is None else threads
@@ -57,10 +59,10 @@ def reserve_thread(threads: int | None, least: int = 0) -> Iterator[None]:
         reserved = min(max(1, count // _RESERVED_OF), _MAX_RESERVED)
         if len(_occupied) >= max(least, count - reserved):
             raise Busy(
-                f"websockets, waiting and forwarded calls hold {len(_occupied)} of the"
-                f" server's {count} threads, the rest is reserved for requests: give it more"
-                " (gunicorn's --threads; NODERPC_SERVER_THREADS says how many other servers"
-                " have), or gevent's workers"
+                f"websockets, waiting and forwarded calls occupy {len(_occupied)} of the"
+                f" server's {count} threads, and the others are reserved for requests: give it"
+                " more threads (gunicorn: --threads; other servers: also set"
+                " NODERPC_SERVER_THREADS to their number), or use gevent workers"
             )
         _occupied.add(ident)
     try:
@@ -71,20 +73,20 @@ def reserve_thread(threads: int | None, least: int = 0) -> Iterator[None]:
 
 
 def reserve_request_thread(threads: int | None) -> AbstractContextManager[None]:
-    """Occupy the thread of the current request while it waits for another node.
+    """Count the thread of the current request as occupied while it waits for another node.
 
-    Without a request nothing is occupied: threads of this package are not the server's.
+    Outside a request nothing is counted, as the threads of this package are not the server's.
     """
     return reserve_thread(threads, least=1) if has_request_context() else nullcontext()
 
 
 def _gunicorn_threads() -> int | None:
-    """Return the number of threads of gunicorn's worker, if this process is one with
-    threads."""
+    """Return the number of threads if this process is a gunicorn worker with threads, else
+    ``None``."""
     if is_patched():
         return None
-    # A request has no reference to the worker, but the worker's methods handle signals. An app
-    # may have replaced some of them.
+    # Find the worker through its signal handlers, as a request has no reference to it. Try
+    # several, as an app may have replaced some.
     for number in _HANDLED:
         worker: Any = getattr(signal.getsignal(number), "__self__", None)
         if hasattr(worker, "tpool"):

@@ -1,7 +1,7 @@
-"""The page at ``GET /try``: a form for each call, created from the API descriptions of a mount.
+"""The page at ``GET /try``: a form for each call, made from the API descriptions of a mount.
 
-The forms of GET come from ``/openapi.json``; the forms of JSON-RPC come from the reader's
-result of ``rpc.discover``, so they are the methods that this reader may call.
+Forms for GET are made from ``/openapi.json``. Forms for JSON-RPC are made from the result of
+``rpc.discover`` for the page's reader, so they only have methods that this reader may call.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ POLICY = (
     " connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 FILES = {"try_style": "try.css", "try_script": "try.js", "try_icon": "try.svg"}
-"""Files of the page by the names of their endpoints."""
+"""Names of the page's static files, by endpoint."""
 
 _FOLDER = Path(__file__).parent / "static"
 
@@ -50,13 +50,13 @@ class Field:
 
     @property
     def types(self) -> list[str]:
-        """The JSON types that it may have; empty if all types are allowed."""
+        """JSON types that the parameter may have; empty if all types are allowed."""
         found = self.schema.get("type", [])
         return [found] if isinstance(found, str) else found
 
     @property
     def kind(self) -> str:
-        """The type, in words."""
+        """The parameter's type in words, such as ``integer or text``."""
         named = _NAMES.get(self.schema.get("pattern", ""))
         words = [_WORDS.get(each, each) for each in self.types]
         if named:
@@ -65,17 +65,17 @@ class Field:
 
     @property
     def default(self) -> str:
-        """The default as JSON; empty without one."""
+        """The default value as JSON; empty if the parameter has none."""
         return jsoncodec.encode(self.schema["default"]).decode() if self.has_default else ""
 
     @property
     def has_default(self) -> bool:
-        """True if the document gives a default."""
+        """True if the parameter's schema has a default."""
         return "default" in self.schema
 
     @property
     def is_long(self) -> bool:
-        """True if a value may take several lines."""
+        """True if the value may be a list or an object, which need several lines."""
         return not {"array", "object"}.isdisjoint(self.types)
 
 
@@ -83,7 +83,7 @@ _WORDS = {"string": "text", "array": "list"}
 _NAMES = {
     form["pattern"]: name
     for form, name in (
-        # The form adds quotes if the dialect requires them.
+        # JSON has these as strings; the script of the page adds the quotes.
         (forms.DIGITS, "integer"),
         (forms.BASE64, "base64"),
         (forms.HEX, "hex"),
@@ -97,29 +97,30 @@ _NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One form: a GET or a method, its parameters, and its possible responses."""
+    """One form: a GET route or a JSON-RPC method, its parameters and its possible
+    responses."""
 
     name: str
     doc: str
     tag: str
     fields: list[Field]
     answers: dict[str, str]
-    """Meanings of statuses and codes."""
+    """Descriptions of the responses, by HTTP status or error code."""
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """Content of one view of the page."""
+    """Content of the page for one API."""
 
     url: str
-    """URL to which calls are sent; for GET the name of the route is appended."""
+    """URL to which calls are sent; for GET, the name of the route is appended to it."""
     operations: Iterable[Operation] = ()
     about: str = ""
     trouble: str = ""
     """Reason why there are no forms or examples."""
 
     def groups(self) -> dict[str, list[Operation]]:
-        """Return the forms by their groups, in the order of the document."""
+        """Return the forms by tag, in the order of the API description."""
         found: dict[str, list[Operation]] = {}
         for operation in self.operations:
             found.setdefault(operation.tag or "Others", []).append(operation)
@@ -127,14 +128,14 @@ class Content:
 
 
 class Api(NamedTuple):
-    """One way to call the mount."""
+    """An API of the mount: GET, JSON-RPC, or a layer."""
 
     title: str
     content: Callable[[], Content]
 
 
 class TryPage:
-    """The page of one mount."""
+    """The page ``/try`` of one mount."""
 
     def __init__(
         self,
@@ -160,7 +161,7 @@ class TryPage:
                 self._apis[endpoint] = Api(layer.title, content)
 
     def page(self) -> Response:
-        """Return the page; the parameter ``api`` of the query string chooses the view."""
+        """Return the page; the query parameter ``api`` chooses the API."""
         name = request.args.get("api", "")
         name = name if name in self._apis else "get"
         content = self._apis[name].content()
@@ -176,7 +177,7 @@ class TryPage:
             "Content-Security-Policy": POLICY,
             "X-Content-Type-Options": "nosniff",
             "Referrer-Policy": "same-origin",
-            # A page for one reader may not be shown to another.
+            # Shared caches must not store the page: its methods depend on the reader.
             "Cache-Control": "private, no-cache",
         }
         return Response(html, headers=headers)
@@ -205,7 +206,8 @@ class TryPage:
         return self._discovered(endpoint, dispatcher, example)
 
     def _known(self) -> tuple[Mapping[str, describe.Values | None], str]:
-        """Return the chain's examples, or the reason for their absence."""
+        """Return examples from the chain by method, and the reason for their absence, or an
+        empty string."""
         try:
             self._start()
             return describe.of_chain(self._backend), ""
@@ -225,7 +227,7 @@ class TryPage:
 
 
 def _ask(dispatcher: Dispatcher, permissions: Permissions, method: str, *params: Json) -> Json:
-    """Return the response to a call of the page's reader."""
+    """Return the response to a call with the permissions of the page's reader."""
     call = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
     return jsoncodec.decode(dispatcher.post(jsoncodec.encode(call), permissions).body)
 
@@ -281,7 +283,7 @@ def _resolved(found: Json, components: Json) -> Json:
 
 
 def _plain(text: str) -> str:
-    # Docstrings contain the markup of Sphinx.
+    # Descriptions are docstrings, which have Sphinx markup.
     return text.replace("``", "")
 
 
@@ -290,7 +292,7 @@ def _first(tags: list[str] | None) -> str:
 
 
 def _url(endpoint: str, **values: str) -> str:
-    # A url_prefix may have variables, which the links need.
+    # Add the values of variables in the url_prefix, which links also need.
     return url_for(f".{endpoint}", **{**(request.view_args or {}), **values})
 
 
@@ -299,5 +301,5 @@ def _has_get(endpoint: str) -> bool:
 
 
 def file(name: str) -> Response:
-    """Return one of the page's files."""
+    """Return one of the page's static files."""
     return send_from_directory(_FOLDER, name)

@@ -40,18 +40,18 @@ from .rules.render import added_headers, render_refusal, render_reply
 log = logging.getLogger("flask_noderpc.calls")
 
 LOOPBACK = "noderpc.loopback"
-"""Key in the environ that a server sets if only this machine, and no proxy, can reach its
-address."""
+"""Key in the WSGI environ that our server sets at a loopback address without a proxy in front.
+"""
 
 _PART = 1 << 16
-"""Bytes of a discarded body to read at once."""
+"""Maximum bytes to read at once when a body is discarded."""
 
 
 def head_of(endpoint: str = "", *, has_body: bool = False) -> rules.Head:
-    """Return the head of the current request, with the description of its body if it may have
-    one.
+    """Return the head of the current request; with ``has_body``, including the length and type
+    of its body.
 
-    Host and client are those that the app's own middleware has set.
+    Host and client address are the ones that middleware of the app may have set.
     """
     environ = request.environ
     head = rules.Head(
@@ -72,7 +72,7 @@ def head_of(endpoint: str = "", *, has_body: bool = False) -> rules.Head:
 
 
 class _Response(Response):
-    # The rules set the type of a body; an empty body has none.
+    # Add no content type: the rules set it, and an empty body has none.
     default_mimetype = None
 
 
@@ -83,7 +83,9 @@ def to_flask(response: rules.Response) -> Response:
 
 @cache
 def status_line(status: HTTPStatus) -> str:
-    """Return the status with its phrase as in RFC 9110; Werkzeug's phrase is in upper case."""
+    """Return the status line with the phrase of RFC 9110; Werkzeug would write it in upper
+    case.
+    """
     return f"{status.value} {HTTP_STATUS_CODES.get(status.value, status.phrase)}"
 
 
@@ -98,14 +100,15 @@ def refuse(
 
 def read_body(limit: int, *, cache: bool = False) -> bytes:
     """Return the request's body; raise :exc:`~flask_noderpc.errors.InvalidRequest`."""
-    # One more byte, as werkzeug cuts off a body without a length silently.
+    # Allow one more byte, to detect a body that is too long: Werkzeug silently cuts one that
+    # has no length.
     request.max_content_length = limit + 1
     try:
         body = request.get_data(cache=cache)
     except RequestEntityTooLarge:
         raise BodyTooLarge(limit) from None
     except Exception:
-        # Each server raises different errors, gunicorn its own for malformed chunks.
+        # Catch every exception, as each server raises different ones for a broken body.
         raise InvalidRequest("the body ended before it was complete") from None
     if len(body) > limit:
         raise BodyTooLarge(limit)
@@ -121,7 +124,7 @@ def read_form(limit: int) -> Mapping[str, str]:
     body = read_body(limit, cache=True)
     if request.mimetype == FORM:
         check_text("form", body)
-        # Flask limits only the parts of multipart forms.
+        # Limit the fields here, as Flask only limits the parts of multipart forms.
         if body.count(b"&") >= (request.max_form_parts or len(body)):
             raise BodyTooLarge(limit)
     elif not is_utf8(body):
@@ -136,31 +139,32 @@ def discard(size: int) -> None:
     """Read and discard ``size`` bytes of the body of the current request."""
     if not size:
         return
-    # Werkzeug knows how much is left, if the app has read a part.
+    # Werkzeug reads less if the app has already read a part.
     request.max_content_length = size
     with suppress(Exception):
         while request.stream.read(_PART):
             pass
 
 
-# Maximum bytes of a body to read.
+# Default maximum bytes of a body to read in request_cost().
 _MAX_BYTES = 5 * 1024 * 1024
 
 
 def request_cost() -> int:
     """Return the number of calls in the current request, for an app's rate limits.
 
-    A request that can't be read counts as one call.
+    A request whose body is not a batch, or can't be read, counts as one call.
     """
     given = request.max_content_length
-    # For every HTTP method: CometBFT and geth also execute a body that comes with GET.
+    # Read the body with every HTTP method, as CometBFT and geth even execute the body of a
+    # GET.
     request.max_content_length = _MAX_BYTES if given is None else given
     try:
         return max(1, len(jsoncodec.decode(request.get_data(), list[jsoncodec.Raw])))
     except (jsoncodec.NotJSON, RequestEntityTooLarge):
         return 1
     finally:
-        # The app's views may accept more.
+        # Restore the limit, as the app's views may accept larger bodies.
         request.max_content_length = given
 
 
@@ -168,7 +172,7 @@ View = Callable[..., Response | str]
 
 
 class Views:
-    """Flask's views of one mount; ``index`` is the page for people."""
+    """Flask views of one mount; ``index`` returns the index page."""
 
     def __init__(
         self,
@@ -182,7 +186,7 @@ class Views:
         self._index = self.page(index, STATUS)
         self._authorize = authorize
 
-    # Variables of a url_prefix belong to the app; its hooks get them.
+    # Views ignore the variables of a url_prefix, which only the app's hooks use.
 
     def route(self, name: str) -> View:
         """Return the view of a route's path."""
@@ -205,8 +209,8 @@ class Views:
         return self._dispatcher.get(name, values, self.bind_permissions(admitted.permissions))
 
     def page(self, page: Callable[[], Response | str], method: str) -> View:
-        """Return the view of a page for callers who may call a method; with an empty name, for
-        everyone."""
+        """Return the view of a page that only clients who may call ``method`` can read; if it
+        is empty, everyone can."""
 
         def view(**_: object) -> Response | str:
             return (method and self.refuse(method)) or page()
@@ -219,20 +223,22 @@ class Views:
         return self._body(RPC, self._dispatcher, empty)
 
     def index(self, **_: object) -> Response | str:
-        """Respond to a GET of the root."""
-        # CometBFT: the body makes it a call, not the HTTP method.
+        """Respond to a GET of the mount's root: with the index page, or to a call in its
+        body."""
+        # CometBFT executes a body with any HTTP method.
         return self.rpc() if self.policy.takes_forms else self._index()
 
     def body(
         self, endpoint: str, dispatcher: Dispatcher, empty: Callable[[], Response | str]
     ) -> View:
-        """Return the view of JSON-RPC bodies; the response to an empty body is a page."""
+        """Return the view of a JSON-RPC endpoint; ``empty`` responds to an empty body."""
         return lambda **_: self._body(endpoint, dispatcher, empty)
 
     def _body(
         self, endpoint: str, dispatcher: Dispatcher, empty: Callable[[], Response | str] | None
     ) -> Response | str:
-        """Execute a body; for an empty one, return the page ``empty`` if given."""
+        """Execute a JSON-RPC body; ``empty`` responds to an empty body, unless it is
+        ``None``."""
         head = head_of(endpoint, has_body=True)
         found = admit(self.policy, head)
         if isinstance(found, Refusal):
@@ -253,14 +259,15 @@ class Views:
         return to_flask(render_reply(self.policy, head, reply))
 
     def bind_permissions(self, permissions: Permissions) -> Permissions:
-        """Add the app's decision about the calls of the current request."""
+        """Return permissions that ask the app's ``authorize`` about each call of the
+        request."""
         if self._authorize is None:
             return permissions
         current = request._get_current_object()  # type: ignore[attr-defined]
         return permissions._replace(denial=bind_authorizer(self._authorize, current))
 
     def refuse_handshake(self) -> Response | None:
-        """Return the response to a handshake whose sender may not connect."""
+        """Return the refusal of a handshake, or ``None`` if its sender may connect."""
         head = head_of(WEBSOCKET)
         found = admit(self.policy, head)
         if isinstance(found, Refusal):
@@ -268,7 +275,8 @@ class Views:
         return self.refuse(WEBSOCKET)
 
     def refuse(self, method: str) -> Response | None:
-        """Return the response to a request whose sender may not call a method."""
+        """Return the refusal of the current request, or ``None`` if its sender may call
+        ``method``."""
         try:
             self.permissions().check(method)
         except NotAuthorized as error:
@@ -277,17 +285,17 @@ class Views:
         return None
 
     def permissions(self, endpoint: str = "") -> Permissions:
-        """Return the permissions of the sender of the current request at an endpoint of the
-        HTTP rules; keys of the node sign only at the endpoints of some layers."""
+        """Return the permissions of the current request's sender at an endpoint; only some
+        endpoints allow signing."""
         return self.bind_permissions(permissions_of(self.policy, head_of(endpoint)))
 
     def refuse_host(self) -> Response | None:
-        """Return the response to a request for a host that is not served."""
+        """Return the refusal of the current request, or ``None`` if its host is served."""
         refusal = admit_host(self.policy, head_of())
         return to_flask(refusal.response) if refusal and refusal.response else None
 
     def add_headers_to(self, response: Response) -> Response:
-        """Add the headers that all responses of this mount have."""
+        """Return a response with the headers that all responses of this mount get."""
         head = head_of()
         if self.policy.cors.is_preflight(head):
             response.status_code = HTTPStatus.NO_CONTENT
@@ -301,8 +309,8 @@ class Views:
         return response
 
     def adder_to_unmatched(self, url_prefix: str) -> Callable[[Response], Response]:
-        """Return a function that adds the same headers to the 404 response of a path below a
-        ``url_prefix``."""
+        """Return a function that adds these headers to the 404 of a path below ``url_prefix``
+        that has no rule."""
 
         def add(response: Response) -> Response:
             is_unmatched = request.url_rule is None
@@ -325,17 +333,17 @@ def log_call(*, method: str, seconds: float, outcome: int, transport: str) -> No
         "transport": transport,
         "client": (request.remote_addr if has_request_context() else None) or "-",
     }
-    # As text for people, and as attributes for JSON formatters.
+    # Log the values in the text, and as attributes of the record for JSON formatters.
     log.info(" ".join(f"{name}=%s" for name in record), *record.values(), extra=record)
 
 
 def propagates_exceptions() -> bool:
-    """Return true if Flask raises exceptions of views to the server or test."""
-    # Flask's own rule.
+    """Return true if Flask passes exceptions of views on to the server or the test."""
+    # Flask.handle_exception has the same rule.
     setting = current_app.config["PROPAGATE_EXCEPTIONS"]
     return bool(current_app.testing or current_app.debug if setting is None else setting)
 
 
 def empty_page() -> Response:
-    """Return a page without content."""
+    """Return an empty HTML page."""
     return to_flask(PlainResponse(HTTPStatus.OK, [HTML], b""))

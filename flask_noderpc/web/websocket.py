@@ -1,7 +1,7 @@
-"""Handshake of a websocket, and access to its socket under each server.
+"""Handshake of a websocket, and access to its socket under each WSGI server.
 
-flask-sock registers the route. Its own connection is not used: it drops data that does not fit
-into the socket's buffer, and reads without a limit.
+flask-sock only registers the URL rule. Its connection is not used, as it drops data that does
+not fit into the socket's buffer, and has no limit on messages.
 """
 
 from __future__ import annotations
@@ -28,36 +28,36 @@ from ..errors import Busy
 log = logging.getLogger("flask_noderpc.websocket")
 
 Handler = Callable[[socket.socket, bytes], None]
-"""Function that gets the socket, and the bytes that the server has read after the handshake."""
+"""Function that serves a websocket, given its socket and the bytes that the server has read
+from it after the handshake."""
 
 PLAIN = "-plain"
-"""Suffix of endpoints for requests to a websocket's path without an upgrade."""
+"""Suffix of the endpoint for requests to a websocket's path that ask for no upgrade."""
 
 _GUNICORN = "gunicorn.socket"
 """Key of the connection's socket in gunicorn's environ."""
 
 _METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 
-# Seconds: websockets end all the time, and a server that stops has a successor.
+# A client may retry after a second: other websockets end, and a stopping server is replaced.
 _RETRY = {"Retry-After": "1"}
 
 
 _SERVERS = (
-    "`noderpc start`, gunicorn with -k gevent or --threads, gevent.pywsgi and `flask run` have"
-    " websockets"
+    "use `noderpc start`, gunicorn with -k gevent or --threads, gevent.pywsgi or `flask run`"
 )
 _ONE_THREAD = (
-    "the server's process has one thread, which would serve no other client: give gunicorn"
-    " --threads 64 or -k gevent, and `flask run` its threads"
+    "the server process has one thread, which a websocket would block: run gunicorn with"
+    " --threads 64 or -k gevent, or `flask run` without --without-threads"
 )
 
 
 class WebSocketRoutes(Sock):  # type: ignore[misc]  # flask-sock has no types
-    """flask-sock's ``route``, for handlers that get a socket after the handshake.
+    """Registry of websocket rules, whose handlers get a socket after the handshake.
 
-    ``refuse`` returns the response to a handshake whose sender may not connect, or ``None``;
-    ``reserve`` reserves a slot for an open websocket, and raises
-    :exc:`~flask_noderpc.errors.Busy`.
+    ``refuse`` returns a response if the sender of a handshake may not connect, else ``None``;
+    ``reserve`` is a context that counts an open websocket, or raises
+    :exc:`~flask_noderpc.errors.Busy`; ``wrong_version`` is the status for another version.
     """
 
     def __init__(
@@ -68,14 +68,14 @@ class WebSocketRoutes(Sock):  # type: ignore[misc]  # flask-sock has no types
     ) -> None:
         super().__init__()
         if "hypercorn.app_wrappers" in sys.modules:
-            # hypercorn responds to handshakes itself, so the app can't add a hint there.
-            log.warning("hypercorn refuses websockets without asking the app: %s", _SERVERS)
+            # Warn at the start, as hypercorn refuses handshakes without calling the app.
+            log.warning("hypercorn does not serve websockets of WSGI apps: %s", _SERVERS)
         self._refuse = refuse
         self._reserve = reserve
         self._wrong_version = wrong_version
 
     def route(self, path: str, bp: Any = None, **options: Any) -> Callable[[Handler], None]:
-        """Register a handler on ``bp``; no reference to the app is stored."""
+        """Return a decorator that registers a handler at a path of the blueprint ``bp``."""
 
         def decorate(handler: Handler) -> None:
             @wraps(handler)
@@ -102,8 +102,8 @@ class WebSocketRoutes(Sock):  # type: ignore[misc]  # flask-sock has no types
 
 
 def _no_handshake(**_: object) -> Response:
-    # As in gorilla/websocket. Werkzeug would raise an error, which the app's handlers may
-    # handle.
+    # Respond like gorilla/websocket. Without this view, Werkzeug would raise an error that the
+    # app's error handlers might handle.
     version = {"Sec-WebSocket-Version": "13"}
     return Response("Bad Request\n", "400 Bad Request", version, mimetype="text/plain")
 
@@ -112,12 +112,14 @@ def _serve(handler: Handler) -> Response:
     sock = _socket(request.environ)
     if sock is None:
         name = request.environ.get("SERVER_SOFTWARE") or "this server"
-        return _failed(f"{name} gives its apps no socket: {_SERVERS}")
+        return _failed(f"{name} does not give apps the socket: {_SERVERS}")
     if _is_gevent() and not is_patched():
-        # One socket would block the whole server.
-        return _failed("gevent without monkey.patch_all(): patch before everything else")
+        # Without the patches, a wait for one socket would block the whole server.
+        return _failed(
+            "gevent is not patched: call gevent.monkey.patch_all() before other imports"
+        )
     if not (request.environ["wsgi.multithread"] or is_patched()):
-        # In gunicorn's sync workers and `flask run --without-threads`.
+        # gunicorn's sync workers and `flask run --without-threads` have one thread.
         return _failed(_ONE_THREAD, HTTPStatus.SERVICE_UNAVAILABLE)
     key = request.headers["Sec-WebSocket-Key"].encode()
     early = _read_ahead(request.environ["wsgi.input"], sock)
@@ -133,7 +135,7 @@ def _serve(handler: Handler) -> Response:
 
 
 def _refusal(wrong_version: HTTPStatus) -> Response | None:
-    """Return the response to an invalid handshake, else ``None``."""
+    """Return the error response to an invalid handshake; ``None`` for a valid one."""
     if request.headers.get("Sec-WebSocket-Version") != "13":
         answer = Response("expected websocket version 13\n", wrong_version)
         answer.headers["Sec-WebSocket-Version"] = "13"
@@ -157,7 +159,7 @@ def _is_gevent() -> bool:
 
 
 def _socket(environ: dict[str, Any]) -> socket.socket | None:
-    """Return the connection's socket, which each server stores in a different place."""
+    """Return the socket of the request's connection, or ``None`` if the server hides it."""
     found: socket.socket | None = environ.get("werkzeug.socket") or environ.get(_GUNICORN)
     if found is not None:
         return found
@@ -169,8 +171,8 @@ def _socket(environ: dict[str, Any]) -> socket.socket | None:
 
 
 def _read_ahead(body: Any, sock: socket.socket) -> bytes:
-    """Return the bytes that the server has read after the handshake: some clients and proxies
-    send frames before the response."""
+    """Return the bytes after the handshake that the server has already read; some clients send
+    frames before they get the response."""
     unreader = getattr(getattr(body, "reader", None), "unreader", None)
     if unreader is not None:
         # gunicorn.
@@ -178,7 +180,7 @@ def _read_ahead(body: Any, sock: socket.socket) -> bytes:
     rfile = getattr(body, "rfile", body)
     if not hasattr(rfile, "peek"):
         return b""
-    # Only buffered bytes: with an empty buffer this would read from the socket.
+    # A timeout of 0 limits this to buffered bytes: peek() of an empty buffer reads the socket.
     sock.settimeout(0)
     with suppress(OSError):
         return bytes(rfile.read(len(rfile.peek())))
@@ -186,14 +188,14 @@ def _read_ahead(body: Any, sock: socket.socket) -> bytes:
 
 
 class _EndedResponse(Response):
-    """Placeholder for the server: the real response was already sent on the connection's
-    socket, which is shut down."""
+    """Placeholder response for the server, which must not send anything, as the websocket used
+    the socket and has shut it down."""
 
     def __call__(self, environ: Any, start_response: Any) -> Any:
         if "werkzeug.socket" in environ:
             return super().__call__(environ, start_response)
         if environ.get(_GUNICORN) is not None:
-            # gunicorn 23: its workers catch this, and send nothing.
+            # gunicorn 23's workers catch this exception, and send nothing.
             raise StopIteration
-        # noderpc start and pywsgi would parse later data of the client as its next request.
+        # End the connection: noderpc start and pywsgi would parse further data as a request.
         raise ConnectionResetError(errno.ECONNRESET, "the websocket has ended")

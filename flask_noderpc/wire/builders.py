@@ -1,8 +1,8 @@
 """Functions that build domain values from loaded members.
 
-They are for schemas whose fields differ from the fields of their class. Each function is the
-``domain`` of a schema and takes its members as keywords. Fields that a dialect does not have
-get the default of their class.
+Schemas need such a function if their members differ from the fields of the domain class. Each
+function is the ``domain`` of a schema and takes its members as keywords. A field that a
+dialect's JSON does not have gets the default of the class.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def public_key(names: Mapping[str, str]) -> Callable[..., PublicKey]:
 
 
 def proto_key(names: Mapping[str, str]) -> Callable[..., PublicKey]:
-    """Return a function that builds public keys from protobuf's JSON: an object with one
-    member."""
+    """Return a function that builds public keys from protobuf's JSON, in which the value is an
+    object with one member: the key's bytes."""
     build = public_key(names)
     return lambda type, value: build(type, b"".join(value.values()))
 
@@ -71,7 +71,9 @@ def evidence(names: Mapping[type, str]) -> Callable[..., block.Evidence]:
 
     def build(type: str, value: block.Evidence) -> block.Evidence:
         if names[value.__class__] != type:
-            raise ValueError(f"its value is of the type {names[value.__class__]}")
+            raise ValueError(
+                f"type: expected {names[value.__class__]} by its value, got {type}"
+            )
         return value
 
     return build
@@ -83,20 +85,22 @@ def comet_block(
     evidence: tuple[block.Evidence, ...],
     last_commit: block.Commit,
 ) -> block.Block:
-    """Return a block; a block without its last commit is the first."""
+    """Return a block of CometBFT's JSON."""
     return block.Block(header, data, evidence, last_commit)
 
 
 def document_block(
     header: block.Header, data: tuple[bytes, ...], evidence: Any, last_commit: block.Commit
 ) -> block.Block:
-    """Return a block without evidence.
+    """Return a block without evidence; raise :exc:`ValueError` if the JSON has evidence.
 
     document: its evidence has no votes, and without the votes the block would have another
     hash.
     """
     if evidence:
-        raise ValueError("its evidence has no votes, which a block needs")
+        raise ValueError(
+            "expected a block without evidence: the dialect's evidence has no votes"
+        )
     return block.Block(header, data, (), last_commit)
 
 
@@ -120,8 +124,8 @@ def _commit_sig(vote: block.Vote | None) -> block.CommitSig:
 def block_results(
     finalize_block_events: tuple[abci.Event, ...], **members: Any
 ) -> abci.BlockResults:
-    """Return block results; CometBFT 0.38 has one list for the events of BeginBlock and
-    EndBlock."""
+    """Return block results. CometBFT 0.38 has one list for the events of BeginBlock and
+    EndBlock, which becomes ``begin_block_events``."""
     return abci.BlockResults(begin_block_events=finalize_block_events, **members)
 
 
@@ -137,7 +141,9 @@ def results_before_038(
     if total_gas_used is not None:
         return block_results(finalize_block_events, **members)
     if begin_block_events is None or end_block_events is None:
-        raise ValueError("begin_block_events or end_block_events is missing")
+        raise ValueError(
+            "begin_block_events and end_block_events: expected both, got only one or neither"
+        )
     return abci.BlockResults(
         begin_block_events=begin_block_events, end_block_events=end_block_events, **members
     )
@@ -153,7 +159,8 @@ def document_results(
 
 
 def validator_update(power: int, pub_key_bytes: bytes, pub_key_type: str) -> ValidatorUpdate:
-    """Return a validator update in the form of CometBFT 1.0."""
+    """Return a validator update from CometBFT 1.0's JSON, which has the key's bytes and type
+    as members."""
     return ValidatorUpdate(PublicKey(pub_key_type, pub_key_bytes), power)
 
 
@@ -164,7 +171,8 @@ def params_update(
     authority: dict[str, Any] | None = None,
     **groups: Any,
 ) -> genesis.ConsensusParamsUpdate:
-    """Return a parameter update with the groups that are not null."""
+    """Return an update of consensus parameters from its groups in JSON, such as ``block``; a
+    group that is null is unchanged."""
     members = {**(version or {}), **(feature or abci or {}), **(authority or {})}
     return genesis.ConsensusParamsUpdate(**groups, **members)
 
@@ -210,11 +218,11 @@ def tagged_result(tags: tuple[abci.EventAttribute, ...], **members: Any) -> abci
 def _event_of(tag: abci.EventAttribute) -> abci.Event:
     kind, dot, key = tag.key.rpartition(b".")
     if not dot:
-        raise ValueError("the key of a tag is a type, a dot and a key")
+        raise ValueError("key: expected an event type, a dot and a key")
     try:
         return abci.Event(kind.decode(), (abci.EventAttribute(key, tag.value, tag.index),))
     except UnicodeDecodeError:
-        raise ValueError("the type of a tag is not UTF-8") from None
+        raise ValueError("key: expected an event type in UTF-8") from None
 
 
 def query_result(
@@ -234,5 +242,5 @@ def document_query(proof: bytes, **members: Any) -> abci.QueryResult:
     """Return the result of an application's query; raise :exc:`ValueError` if it has a proof,
     which the document encodes as hex of protobuf."""
     if proof:
-        raise ValueError("proofs of the document are not decoded")
+        raise ValueError("proof: expected none: proofs in hex of protobuf can't be decoded")
     return abci.QueryResult(**members)

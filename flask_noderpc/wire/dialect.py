@@ -45,7 +45,7 @@ class Reader(Protocol):
         """Parse a URI parameter."""
 
     def from_json(self, value: Any, /) -> Any:
-        """Parse a JSON parameter, as returned by the rules' ``members``."""
+        """Parse a JSON parameter: a value that :attr:`ParamRules.members` returns."""
 
 
 def _identity(kind: ParamField) -> Reader:
@@ -56,8 +56,9 @@ def _members(raw: bytes, names: Sequence[str]) -> Mapping[str, Any]:
     try:
         values = jsoncodec.decode(raw)
     except jsoncodec.NotJSON as error:
-        # The message is valid JSON, but a number in it may be out of range, such as 1e400.
-        raise ValueError(f"params can't be read: {error}") from None
+        # The whole message was parsed as JSON, but a number in its parameters may be out of
+        # range, such as 1e400.
+        raise ValueError(f"params can't be parsed: {error}") from None
     if isinstance(values, list):
         values = _by_position(values, names)
     elif not isinstance(values, dict):
@@ -68,7 +69,7 @@ def _members(raw: bytes, names: Sequence[str]) -> Mapping[str, Any]:
 def _by_position(values: list[Any], names: Sequence[str]) -> dict[str, Any]:
     if len(values) > len(names):
         raise ValueError(
-            f"at most {len(names)} parameters are taken ({', '.join(names)}), got {len(values)}"
+            f"expected at most {len(names)} parameters ({', '.join(names)}), got {len(values)}"
         )
     return dict(zip(names, values, strict=False))
 
@@ -78,7 +79,7 @@ def _describe_error(position: int, name: str, error: ValueError, value: Any) -> 
 
 
 def _required(position: int, name: str, kind: ParamField) -> Any:
-    raise ValueError(f"{name}: is required")
+    raise ValueError(f"{name}: expected a value, got none")
 
 
 def _truncated_json(value: Any) -> str:
@@ -106,7 +107,7 @@ class ParamRules:
     uri_prefix: str = ""
     """Prefix of error texts for URI parameters."""
     json_prefix: str = ""
-    """Prefix of error texts for JSON ``params``."""
+    """Prefix of error texts for parameters in JSON."""
 
 
 T = TypeVar("T")
@@ -120,7 +121,7 @@ _JSON: Mapping[type, Json] = {
     float: {"type": "number"},
     bool: {"type": "boolean"},
 }
-"""JSON Schemas of the types that are already JSON."""
+"""JSON Schemas of the Python types that are encoded as JSON without a schema."""
 
 SchemaChoice = type[WireSchema] | Choice
 """Schema of a result, or a choice of several schemas."""
@@ -131,7 +132,8 @@ class Behaviours:
     """Differences in the behaviour of dialects, apart from schemas."""
 
     filter_events: Callable[[Iterable[Message]], Iterable[Message]] = iter
-    """Function that selects the messages of a block that subscribers get, and their keys."""
+    """Function that takes the messages of a block and returns the ones that subscribers get,
+    with the event keys that they get."""
     unknown_block_is_null: bool = False
     """True if the result for an unknown block has no block, as in CometBFT, instead of being an
     error."""
@@ -142,7 +144,8 @@ class Behaviours:
     """True if a transaction that CheckTx rejects is an error instead of a result, as in
     CometBFT 1.0."""
     closed_while_catching_up: bool = False
-    """True if transactions are rejected while the node is catching up, as in CometBFT 1.0."""
+    """True if the broadcast methods reject transactions while the node is catching up, as in
+    CometBFT 1.0."""
     keeps_form: bool = False
     """True if decoded results keep null, empty, absent and additional members of the node's
     JSON, and are encoded with them."""
@@ -156,13 +159,15 @@ class HttpProfile:
     """HTTP behaviour of a node, apart from status codes and bodies."""
 
     any_method: bool = False
-    """True if a route accepts every HTTP method, and parses parameters from a form, too."""
+    """True if a route accepts every HTTP method, and also parses parameters from a form
+    body."""
     posts_cacheable: bool = False
     """True if responses to POST have ``Cache-Control`` when all calls of the body allow it."""
     server_time: bool = False
     """True if responses have ``X-Server-Time``, in seconds."""
     websocket_routes: bool = False
-    """True if the WebSocket methods have HTTP routes, whose response is "not found"."""
+    """True if the methods that need a WebSocket, such as ``subscribe``, also have HTTP routes,
+    whose response is "not found"."""
     wrong_websocket_version: HTTPStatus = HTTPStatus.UPGRADE_REQUIRED
     """Status of a handshake with a WebSocket version other than 13."""
     plain_index: bool = False
@@ -196,9 +201,10 @@ class Dialect:
 
     @cached_property
     def _dumps(self) -> dict[type, Dump]:
-        """Functions that dump each class of results; functions of schemas are added at their
-        first use."""
-        # These are pre-encoded documents, and JSON values of a host application's routes.
+        """Functions that dump results, by class; the function of a schema is added when it is
+        first used."""
+        # Pre-encoded documents and the JSON values that a host application's routes return are
+        # already JSON.
         plain = {jsoncodec.Raw, *_JSON} - self.schemas.keys()
         return dict.fromkeys(plain, _itself)
 
@@ -219,7 +225,7 @@ class Dialect:
             if self._has_schema(result):
                 raise ConfigurationError(
                     f"dialect {self.name} already has a schema for {_name(result)}:"
-                    " answer with a class of your own"
+                    " return a class of your own from your route"
                 )
             compiled(more[result])
         return replace(self, schemas={**self.schemas, **more}) if more else self
@@ -240,25 +246,26 @@ class Dialect:
             if not self._has_schema(result):
                 raise ConfigurationError(
                     f"dialect {self.name} has no schema for {_name(result)} of {route}:"
-                    f" a route of your own answers with {', '.join(map(_name, _JSON))},"
-                    " or has a schema=... of what it answers with"
+                    f" return {', '.join(map(_name, _JSON))} from your route,"
+                    " or pass the schema of its result as schema=..."
                 )
 
     def described(self, result: type, components: Components) -> Json:
         """Return the JSON Schema of a class of results."""
-        # The content of a pre-encoded document is unknown.
+        # An empty schema allows every value: the content of a pre-encoded document is unknown.
         if result is jsoncodec.Raw:
             return {}
         return _JSON.get(result) or components.of(self.schemas[result])
 
     def evidence(self, piece: Evidence) -> Mapping[str, Any]:
-        """Return a piece of evidence as ``broadcast_evidence`` accepts it."""
+        """Return a piece of evidence as the JSON object that ``broadcast_evidence``
+        accepts."""
         event = NewEvidence(piece.height, piece, ())
         shown: Mapping[str, Any] = compiled(self.events[NewEvidence])(event)["evidence"]
         return shown
 
     def encode(self, result: object) -> bytes:
-        """Return the result as JSON; ``None`` is null."""
+        """Return a result as JSON bytes; ``None`` is encoded as null."""
         if result is None:
             return b"null"
         return self.envelope.json(
@@ -288,13 +295,15 @@ class Dialect:
         try:
             return self.load(result, jsoncodec.decode(document))
         except jsoncodec.NotJSON as error:
-            raise DecodeError(f"no JSON: {error}") from None
+            raise DecodeError(f"not JSON: {error}") from None
 
     def load(self, result: type[T], value: Json) -> T:
         """Load a result from its parsed JSON; raise as :meth:`decode` does."""
         load = self._loads.get(result)
         if load is None:
-            raise TypeError(f"dialect {self.name} does not decode {_name(result)}")
+            raise TypeError(
+                f"dialect {self.name} can't decode {_name(result)}: its schema has no domain"
+            )
         found: T = load(value)
         if self.behaviours.keeps_form and has_form(result):
             own = self._dump_of(result)(found)
@@ -304,7 +313,7 @@ class Dialect:
 
     @cached_property
     def _member_names(self) -> dict[type, frozenset[str]]:
-        """Names of all members, at any depth, of the results that keep their form."""
+        """Names of all members, at any depth, of each class of results that keeps its form."""
         kinds = filter(has_form, self.schemas)
         return {kind: member_names(self.schemas[kind]) for kind in kinds}
 
@@ -339,7 +348,7 @@ def _load(choice: SchemaChoice) -> Load | None:
 
 
 class SchemaPatch:
-    """Function that replaces schemas at any depth, also within the replacements.
+    """Function that replaces schemas at any depth, even inside the replacement schemas.
 
     A schema that contains nothing to replace is returned unchanged.
     """

@@ -101,7 +101,7 @@ class NetInfo(WireSchema):
     peers = ListOf(Peer)
 
 
-# Placeholder for a light client attack without known byzantine validators.
+# Validator that is shown for a light client attack whose byzantine validators are unknown.
 UNKNOWN_VALIDATOR = Member(b"", PublicKey(ED25519, b""), 0)
 
 
@@ -137,8 +137,8 @@ class NewBlockEvents(WireSchema):
 
 
 def _accusation(event: event_data.NewEvidence) -> tuple[Piece, Member]:
-    # document: Evidence has one validator; if several are accused, the event names the most
-    # powerful.
+    # document: Evidence has one validator; if several are accused, the event names the one
+    # with the most voting power, which is the first.
     return event.evidence, next(iter(event.byzantine_validators), UNKNOWN_VALIDATOR)
 
 
@@ -188,7 +188,8 @@ EVENT_SCHEMAS: dict[type, type[WireSchema]] = {
 }
 
 
-# document: results with a top-level ``error``, empty in all examples.
+# document: results whose response also has a top-level ``error``, which is empty in all
+# examples.
 ERROR_MEMBER = (responses.ResultBroadcastTx, abci.ExecTxResult, responses.ResultABCIQuery)
 
 # document: does not specify status codes. The status is 400 for errors of the client, 404 for
@@ -262,4 +263,4 @@ def dialect_named(name: str, setting: str = "NODERPC_DIALECT") -> Dialect:
         return DIALECTS[name]
     except KeyError:
         known = ", ".join(DIALECTS)
-        raise InvalidSetting(f"{setting} = {name!r}: known are {known}") from None
+        raise InvalidSetting(f"{setting}: expected one of {known}, got {name!r}") from None

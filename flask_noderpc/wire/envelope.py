@@ -1,6 +1,6 @@
-"""JSON-RPC 2.0 envelope: parses bodies to calls, and encodes responses.
+"""JSON-RPC 2.0 envelope: parses request bodies into calls, and encodes responses.
 
-IDs and parameters stay raw bytes: the response repeats the ID byte for byte.
+IDs and parameters stay raw bytes, as a response repeats the ID byte for byte.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MAX_NAME_SHOWN = 64
 
 
 class Message(jsoncodec.Struct):
-    """Request object whose members are not decoded."""
+    """Request object with its members as raw JSON; an empty one is missing."""
 
     jsonrpc: jsoncodec.Raw = jsoncodec.Raw(b"")
     id: jsoncodec.Raw = jsoncodec.Raw(b"")
@@ -46,7 +46,7 @@ class Call(jsoncodec.Struct, frozen=True):
 
 
 class _PlainCall(jsoncodec.Struct):
-    """Call in the common form, which all envelopes parse alike."""
+    """Call with exactly these members and types, which all dialects parse alike."""
 
     jsonrpc: Literal["2.0"]
     id: jsoncodec.Raw
@@ -64,7 +64,7 @@ class BadCall:
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """Calls of one body."""
+    """Calls of one request body."""
 
     items: tuple[Call | BadCall, ...]
     is_batch: bool
@@ -74,7 +74,8 @@ class Envelope:
     """JSON-RPC 2.0 envelope of the document; other dialects override its attributes."""
 
     lone_reply_is_bare = True
-    """True if the only response of a batch is sent without a list, as in CometBFT."""
+    """True if a batch with only one response gets this response without an array around it, as
+    in CometBFT."""
     empty_body_is_index = False
     """True if the response to a POST without a body is the index page."""
     runs_notifications = False
@@ -91,8 +92,8 @@ class Envelope:
         BodyTooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
         BodyEncoded: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
     }
-    """Status of the response to an invalid body by class of the error; a failed call has the
-    status 200."""
+    """HTTP status of the response to an invalid body, by class of the error; the response to a
+    failed call has the status 200."""
 
     def parse(self, body: bytes, max_batch: int) -> Calls:
         """Parse the calls of a body.
@@ -103,7 +104,7 @@ class Envelope:
         return _plain_batch(body, max_batch) or self._parse(body, max_batch)
 
     def _parse(self, body: bytes, max_batch: int) -> Calls:
-        """Parse a body that is not in the common form."""
+        """Parse a body that :func:`_plain_batch` does not parse."""
         try:
             if body.lstrip()[:1] != b"[":
                 return Calls((self._call(body),), is_batch=False)
@@ -126,22 +127,24 @@ class Envelope:
     def _call(self, document: bytes) -> Call | BadCall:
         if document.lstrip()[:1] != b"{":
             jsoncodec.decode(document, jsoncodec.Raw)
-            return BadCall(InvalidRequest("a request is a JSON object"))
+            return BadCall(InvalidRequest("expected a JSON object as request"))
         message = jsoncodec.decode(document, Message)
         request_id = _id(bytes(message.id))
         if isinstance(request_id, BadCall):
             return request_id
-        # Only strings are decoded: a number may be valid JSON but out of range.
+        # Decode the method only if it is a string: a number may be valid JSON but out of
+        # range.
         if bytes(message.method)[:1] != b'"':
-            return BadCall(InvalidRequest("method must be a text"), request_id)
+            return BadCall(InvalidRequest("method must be a string"), request_id)
         return Call(jsoncodec.decode(message.method, str), bytes(message.params), request_id)
 
     def status_of(self, error: RPCError) -> HTTPStatus:
-        """Return the status for an invalid body."""
+        """Return the HTTP status of the response to an invalid body."""
         return nearest(self.statuses, error)
 
     def unknown_method(self, name: str, hint: str) -> RPCError:
-        """Return the error for an unknown method; ``hint`` names its setting."""
+        """Return the error for an unknown method; ``hint`` names the setting that enables the
+        method, or is empty."""
         return MethodNotFound(hint=hint or f"no method {name[:_MAX_NAME_SHOWN]!r}")
 
     def invalid_body_response(self, error: RPCError) -> bytes:
@@ -149,7 +152,7 @@ class Envelope:
         return self.failure(None, error)
 
     def over_websocket(self, error: RPCError) -> RPCError:
-        """Return the error of a call in its WebSocket form."""
+        """Return the error that a WebSocket client gets for the error of a call."""
         return error
 
     def code(self, error: RPCError) -> int:
@@ -159,7 +162,8 @@ class Envelope:
     def success(
         self, request_id: bytes, result: bytes | memoryview, error_member: bool
     ) -> bytes:
-        """Return the response with an encoded result."""
+        """Return the response of a call whose result is encoded; ``error_member`` adds an
+        empty ``error``."""
         before, behind = self.result_frame(request_id, error_member)
         return b"".join((before, result, behind))
 
@@ -171,8 +175,8 @@ class Envelope:
         )
 
     def failure(self, request_id: bytes | None, error: RPCError) -> bytes:
-        """Return the response with an error object; its ID is null if it could not be
-        parsed."""
+        """Return the response with an error object; the ID is null if ``request_id`` is
+        ``None``."""
         body: dict[str, object] = {"code": error.code, "message": error.message}
         detail = error.text_with_hint if self.shows_hints else error.text
         if detail:
@@ -181,12 +185,13 @@ class Envelope:
         return b'{"jsonrpc":"2.0",' + shown_id + b'"error":' + self.json(body) + b"}"
 
     def batch(self, replies: Sequence[bytes]) -> bytes:
-        """Join several responses to one array."""
+        """Join several responses into one JSON array."""
         return b"[" + b",".join(replies) + b"]"
 
 
 def nearest(statuses: Mapping[type[Exception], HTTPStatus], error: Exception) -> HTTPStatus:
-    """Return the status of the nearest class of an error; 500 if none is listed."""
+    """Return the status of the class of an error, or of its nearest base class in
+    ``statuses``; 500 if neither is listed."""
     for kind in type(error).__mro__:
         if kind in statuses:
             return statuses[kind]
@@ -194,8 +199,8 @@ def nearest(statuses: Mapping[type[Exception], HTTPStatus], error: Exception) ->
 
 
 def _plain_batch(body: bytes, max_batch: int) -> Calls | None:
-    """Parse a batch of calls in the common form in one pass, as most batches are; return
-    ``None`` for other bodies."""
+    """Parse a batch of plain calls, as most batches are, in one pass; return ``None`` for
+    other bodies."""
     if body[:1] != b"[":
         return None
     try:
@@ -221,7 +226,7 @@ def _is_valid_id(request_id: bytes) -> bool:
 def _id(raw: bytes) -> bytes | BadCall | None:
     if raw in (b"", b"null"):
         return None
-    # Booleans, objects and arrays are not valid IDs; strings and numbers of any size are valid.
+    # The ID is not decoded, so that numbers may have any size.
     if _is_valid_id(raw):
         return raw
-    return BadCall(InvalidRequest("id must be a text, a number or null"))
+    return BadCall(InvalidRequest("id must be a string, a number or null"))

@@ -31,7 +31,8 @@ TYPES: dict[type, str] = {
 def event_encoder(
     schemas: Mapping[type, type[WireSchema]], to_json: Callable[[object], bytes]
 ) -> Callable[[Message], bytes]:
-    """Return a function that encodes the part of a notification that all subscribers share."""
+    """Return a function that encodes the data and the event keys of a notification, which are
+    the same for all subscribers."""
     heads = {kind: f'{{"type":"{TYPES[kind]}","value":'.encode() for kind in schemas}
 
     def encode(message: Message) -> bytes:
@@ -52,7 +53,7 @@ class EventData(WireField):
         self._schemas = schemas
 
     def encode(self, value: Any) -> Json:
-        """Return the type name and the encoded value."""
+        """Return a JSON object with the type name and the encoded event data."""
         kind = type(value)
         return {"type": TYPES[kind], "value": compiled(self._schemas[kind])(value)}
 

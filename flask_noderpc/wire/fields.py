@@ -34,11 +34,12 @@ _INTEGER = re.compile(r"-?\d{1,20}", re.ASCII)
 class WireField(fields.Field[Any]):
     """Field of one encoding.
 
-    ``get`` returns the value from the object if it is not a plain attribute. ``omit_empty``
-    omits zero, ``None`` and empty values, as Go's ``omitempty`` does; ``omit_none`` omits only
-    ``None``. When an object is loaded, members with one of these options may be missing, and
-    members with ``may_be_missing``, which forks omit. A ``dump_only`` member is computed from
-    other members and is not loaded.
+    ``get`` is a function that returns the value from the object, for a value that is not a
+    plain attribute. ``omit_empty`` omits zero, ``None`` and empty values, as Go's
+    ``omitempty`` does; ``omit_none`` omits only ``None``. When an object is loaded, members
+    with one of these options may be missing, and also members with ``may_be_missing``, which
+    forks of CometBFT omit. A ``dump_only`` member is computed from other members and is not
+    loaded.
     """
 
     _encoding: ClassVar[str]
@@ -48,7 +49,7 @@ class WireField(fields.Field[Any]):
     json_type = "string"
     json_format: str | None = None
     zero: Any = None
-    """Value of a member that ``omit_empty`` omits."""
+    """Value that is loaded for a missing or null member, Go's zero value."""
 
     def __init__(
         self,
@@ -89,7 +90,8 @@ class WireField(fields.Field[Any]):
         raise NotImplementedError
 
     def encoded(self, value: str, scope: Scope) -> str:
-        """Return the source code that encodes the value of an expression, which is not null."""
+        """Return the source code that encodes the result of the expression ``value``, which is
+        not ``None``."""
         return f"{scope.bind(self.encode)}({value})"
 
     def decode(self, value: Json) -> Any:
@@ -126,7 +128,8 @@ class WireField(fields.Field[Any]):
         return self.nullable
 
     def described(self, refer: Callable[[Any], Json]) -> Json:
-        """Return the JSON Schema; ``refer`` returns the reference to a nested schema."""
+        """Return the field's JSON Schema; ``refer`` is a function that returns the reference
+        to a nested schema."""
         found = self._described(refer)
         if not self.may_be_null or found.get("type") == "null":
             return found
@@ -166,12 +169,12 @@ class WireField(fields.Field[Any]):
 
 def _integer(value: int) -> int:
     if not _MIN <= value <= _MAX:
-        raise ValueError(f"{short_repr(value)} is not an integer of 64 bits")
+        raise ValueError(f"expected an integer of 64 bits, got {short_repr(value)}")
     return value
 
 
 class IntString(WireField):
-    """Integer as decimal text, the form of every 64-bit integer."""
+    """Integer as decimal text, as CometBFT encodes all 64-bit integers."""
 
     _encoding = "str(value)"
 
@@ -179,13 +182,13 @@ class IntString(WireField):
 
     def decode(self, value: Json) -> int:
         if not isinstance(value, str) or not _INTEGER.fullmatch(value):
-            raise ValueError(f"{short_repr(value)} is not an integer in a string")
+            raise ValueError(f"expected an integer in a string, got {short_repr(value)}")
         return _integer(int(value))
 
 
 class Cursor(WireField):
-    """Cursor of an event: height and position as text that sorts in event order; empty for
-    ``None``."""
+    """Cursor of an event: block height and position in the block, as text that sorts in the
+    order of the events; empty for ``None``."""
 
     def encode(self, value: tuple[int, int] | None) -> Json:
         return "" if value is None else f"{value[0]:016X}-{value[1]:08X}"
@@ -193,12 +196,13 @@ class Cursor(WireField):
     def decode(self, value: Json) -> tuple[int, int]:
         match = _CURSOR.fullmatch(value) if isinstance(value, str) else None
         if match is None:
-            raise ValueError(f"{short_repr(value)} is not a cursor")
+            raise ValueError(f"expected a cursor, got {short_repr(value)}")
         return int(match[1], 16), int(match[2], 16)
 
 
 class GasString(IntString):
-    """Integer as decimal text; protobuf's JSON and Sei's nodes also have JSON numbers."""
+    """Integer as decimal text. Decoding accepts JSON numbers, which protobuf's JSON and Sei's
+    nodes also use."""
 
     def decode(self, value: Json) -> int:
         if isinstance(value, int) and not isinstance(value, bool):
@@ -216,7 +220,7 @@ class Number(WireField):
 
     def decode(self, value: Json) -> int:
         if not isinstance(value, int) or isinstance(value, bool):
-            raise ValueError(f"{short_repr(value)} is not an integer")
+            raise ValueError(f"expected an integer, got {short_repr(value)}")
         return _integer(value)
 
 
@@ -229,9 +233,10 @@ class Text(WireField):
 
     def decode(self, value: Json) -> str:
         if not isinstance(value, str):
-            raise ValueError(f"{short_repr(value)} is not a string")
+            raise ValueError(f"expected a string, got {short_repr(value)}")
         if not value.isascii():
-            # Some JSON decoders accept half a surrogate pair, which is not valid text.
+            # Raise for half a surrogate pair, which is not valid text but which some JSON
+            # decoders accept.
             value.encode()
         return value
 
@@ -245,7 +250,7 @@ class Utf8(WireField):
 
     def decode(self, value: Json) -> bytes:
         if not isinstance(value, str):
-            raise ValueError(f"{short_repr(value)} is not a string")
+            raise ValueError(f"expected a string, got {short_repr(value)}")
         return value.encode()
 
 
@@ -259,12 +264,12 @@ class Flag(WireField):
 
     def decode(self, value: Json) -> bool:
         if not isinstance(value, bool):
-            raise ValueError(f"{short_repr(value)} is neither true nor false")
+            raise ValueError(f"expected true or false, got {short_repr(value)}")
         return value
 
 
 class Hex(WireField):
-    """Bytes as upper-case hex without a prefix; decoding accepts a prefix."""
+    """Bytes as upper-case hex without a prefix; decoding accepts the prefix 0x."""
 
     _encoding = "value.hex().upper()"
 
@@ -275,7 +280,7 @@ class Hex(WireField):
 
 
 class LowerHex(Hex):
-    """Bytes as lower-case hex, the form of node IDs."""
+    """Bytes as lower-case hex, as CometBFT encodes node IDs."""
 
     _encoding = "value.hex()"
 

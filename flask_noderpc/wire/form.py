@@ -41,10 +41,10 @@ Names = frozenset[str]
 """Names of all members of a result's schemas."""
 
 _TXS = "txs_results"
-# Maximum bytes of a form, and the bytes that all forms of a result may have even if its JSON is
-# shorter.
+# Maximum size of a form in bytes; and the size that the patch of a result may always have. A
+# larger patch must not be longer than the result's JSON.
 _MAX_BYTES, _FEW_BYTES = 16_384, 1_024
-# A store takes these members from the header, so their form is not stored.
+# Members that a store takes from the header, so that differences in them are not recorded.
 _DERIVED = ("block_id", "app_hash")
 
 
@@ -52,7 +52,8 @@ def difference(own: Json, found: Json, known: Names) -> Patch | None:
     """Return the patch that turns ``own`` into ``found``, or ``None`` if both are the same
     JSON.
 
-    The patch omits unknown members that a client could confuse with known ones.
+    ``known`` are the names of the schemas' members. The patch omits other members if a client
+    could confuse them with a schema's member.
     """
     if isinstance(own, dict) and isinstance(found, dict):
         found = _without_aliases(found, own, known)
@@ -84,7 +85,7 @@ def _added(name: str, value: Json, renamed: dict[str, Json], known: Names) -> Pa
 
 
 def _cleaned(value: Json, known: Names) -> Json:
-    """Return the JSON of a known member without aliases, at any depth."""
+    """Return the JSON of a schema's member without aliases, at any depth."""
     if isinstance(value, list):
         return [_cleaned(each, known) for each in value]
     if not isinstance(value, dict):
@@ -96,8 +97,9 @@ def _cleaned(value: Json, known: Names) -> Json:
 def _without_aliases(
     found: dict[str, Json], own: Collection[str], known: Names
 ) -> dict[str, Json]:
-    """Return an object without its aliases: unknown members whose names Go's decoders would
-    match with known ones, such as ``Height``, or ``gasUsed`` in protobuf's JSON."""
+    """Return an object without its aliases: members that no schema has, but whose names Go's
+    decoders would match with a schema's member, such as ``Height``, or ``gasUsed`` in
+    protobuf's JSON."""
     if found.keys() <= known:
         return found
     folded = {*map(_folded, own), *_folded_names(known)}
@@ -118,7 +120,8 @@ def _folded_names(known: Names) -> Names:
 
 
 def patched(own: Json, patch: Patch) -> Json:
-    """Return JSON with a patch applied; unchanged if it does not have the patch's shape."""
+    """Return a JSON value with a patch applied. A value of another shape than the patch
+    expects, such as a list instead of an object, is returned unchanged."""
     if "value" in patch:
         return patch["value"]
     if "items" in patch and isinstance(own, list):
@@ -144,7 +147,7 @@ def _patched_member(own: dict[str, Json], name: str, patch: Patch) -> Json:
 
 
 def has_form(result: type) -> bool:
-    """Return true if decoded results of a class keep their form."""
+    """Return True if decoded results of a class keep their form."""
     return result in _FORM_SETTERS
 
 
@@ -158,8 +161,8 @@ def attach_form(
 ) -> Any:
     """Return a result that was decoded from the JSON ``found``, with the form of that JSON.
 
-    ``own`` is the JSON that its dialect encodes, and ``known`` are the names of the members
-    that the dialect loads.
+    ``own`` is the JSON that the dialect encodes from the result, and ``known`` are the names
+    of the members that the dialect loads.
     """
     try:
         derived = {name: own[name] for name in _DERIVED if name in own and found.get(name)}
@@ -223,8 +226,8 @@ def _packed(dialect: str, patch: Patch) -> bytes:
 def _log_too_large(dialect: str) -> None:
     """Log the warning once per process, as it may apply to every block."""
     log.warning(
-        "a node of %s adds more to its results than is kept (%d bytes, and not more than the"
-        " result itself has): they are served without the additions",
+        "a node of the dialect %s adds members to its results that exceed the limit (%d bytes,"
+        " or the size of the result): such results are served without them",
         dialect,
         _MAX_BYTES,
     )
@@ -240,7 +243,7 @@ _FORM_SETTERS: dict[type, Callable[[Any, str, Patch], Any]] = {
 def encode_with_form(result: Any, dialect: str, dump: Callable[[Any], Json]) -> Json:
     """Return the JSON of a result in the form of the node that it came from.
 
-    A damaged form is ignored: the JSON is the output of ``dump``.
+    If the form is damaged, return the output of ``dump`` without it.
     """
     own = dump(result)
     try:
@@ -263,8 +266,8 @@ def _at(own: Json, path: tuple[str | int, ...], patch: Patch) -> Json:
 
 
 _Forms = Iterator[tuple[tuple[str | int, ...], bytes, tuple[str, ...]]]
-"""Paths in a result, each with the form that applies at the path, and the names of the members
-of that form that lead to the patch."""
+"""Paths in a result's JSON, each with the form that contains the patch for this path, and the
+names of the members that lead to the patch inside the form."""
 
 _WHOLE, _HEADER = (), ("block", "header")
 

@@ -7,7 +7,7 @@ from .schema import Choice, WireSchema
 
 
 class Components:
-    """Named schemas, each defined once and referenced."""
+    """Named JSON Schemas of objects, each of which is defined once and then referenced."""
 
     def __init__(self) -> None:
         self.schemas: dict[str, Json] = {}
@@ -17,7 +17,8 @@ class Components:
         """Return a reference to an object's schema."""
         if schema not in self._names:
             self._names[schema] = name = self._unused_name(schema.__name__.lstrip("_"))
-            # Reserve the entry first, so that schemas stay in the order of reference.
+            # Add an empty entry first, so that the schemas stay in the order of their first
+            # reference.
             self.schemas[name] = {}
             self.schemas[name] = self._object(schema)
         return {"$ref": f"#/components/schemas/{self._names[schema]}"}
@@ -70,7 +71,7 @@ _DURATION = r"[0-9]{1,20}(\.[0-9]{1,20})?(ms|s|m)?"
 
 
 def typed(*types: str) -> Json:
-    """Return the JSON Schema of a value of one of these types."""
+    """Return the JSON Schema of a value of one of the JSON types ``types``."""
     return {"type": list(types) if len(types) > 1 else types[0]}
 
 
@@ -79,7 +80,7 @@ def _like(pattern: str) -> Json:
 
 
 QUOTED = _like(f"{_QUOTED}|{_0X_HEX}")
-"""JSON Schema of text or bytes in a URI."""
+"""JSON Schema of text or bytes in a URI, in double quotes or as hex."""
 TEXT = _like(rf'{_QUOTED}|{_0X_HEX}|[^"0][\s\S]*|0([^xX][\s\S]*)?')
 """JSON Schema of text or bytes in a URI with optional quotes."""
 FLAG = {"type": ["boolean", "string"], "enum": [True, False, "true", "false"]}

@@ -1,7 +1,7 @@
 """Parameter types and their parsers for URI values and JSON.
 
-The parsers are the document dialect's: they accept every unambiguous form. A stricter dialect
-replaces them type by type.
+The parsers are for the dialect ``document``, and accept every unambiguous way to write a
+value. A stricter dialect replaces the parser of each type.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class ParamField(fields.Field[Any]):
 
     json_type = "string"
     expected = "a value"
-    """Expected value, for the error text."""
+    """Words for a valid value, which error texts show after "expected"."""
 
     @property
     def in_json(self) -> Json:
@@ -166,8 +166,8 @@ class Texts(ParamField):
 
 
 class Filter(Text):
-    """Filter of ``events``: an object with a ``query``; in a URI the query alone is accepted,
-    too."""
+    """Filter of ``events``: an object with the member ``query``; a URI may also contain only
+    the text of the query."""
 
     json_type = "object"
     in_json = in_uri = forms.FILTER
@@ -189,10 +189,11 @@ class Filter(Text):
 
 
 class Cursor(ParamField):
-    """Cursor returned by ``events``; the empty cursor of an empty chain is ``None``. In a URI
-    the double quotes are optional."""
+    """Cursor of an event, as the method ``events`` returns it; the empty text, which it
+    returns for an empty chain, is parsed as ``None``. In a URI the double quotes are
+    optional."""
 
-    expected = "a cursor as an earlier answer gave it"
+    expected = "a cursor from an earlier response of this method"
     in_json = in_uri = forms.CURSOR
     _form = wire.Cursor()
 
@@ -232,7 +233,7 @@ class Bytes(ParamField):
     """Bytes: in a URI hex with the prefix 0x, or text with or without quotes; in JSON
     base64."""
 
-    expected = "hex behind 0x, or a text with both double quotes or none"
+    expected = "hex with the prefix 0x, or a text with both double quotes or none"
     in_json = forms.BASE64
     in_uri = forms.TEXT
 
@@ -251,10 +252,10 @@ class Bytes(ParamField):
 class Hash(Bytes):
     """Hash: bytes, 64 hex digits without a prefix, or base64 of 32 bytes.
 
-    CometBFT decodes 64 hex digits in JSON as base64, which is never intended.
+    CometBFT decodes 64 hex digits in JSON as base64, which no client intends.
     """
 
-    expected = "a hash as hex behind 0x, as 64 hex digits, or as base64"
+    expected = "a hash as hex with the prefix 0x, as 64 hex digits, or as base64"
     in_json = forms.HASH
     in_uri = forms.HASH_IN_URI
 
@@ -276,7 +277,8 @@ class Hash(Bytes):
         return super().from_uri(text)
 
     def _is_prefixed(self, text: str) -> bool:
-        # One base64 hash in 2,048 begins with 0x; the base64 of 32 bytes ends with =.
+        # One base64 hash in 2,048 begins with 0x or 0X, and ends with =, as the base64 of 32
+        # bytes does.
         return text[:2] in ("0x", "0X") and text[-1] != "="
 
     def _bare_base64(self, text: str) -> bytes:

@@ -26,17 +26,18 @@ Replace = Callable[[type], type]
 
 
 class WireSchema(Schema):
-    """JSON object.
+    """Schema of a JSON object.
 
-    ``domain`` builds the value that loading returns from the loaded members: it is a class, or
-    a function that raises :exc:`ValueError` for members that contradict each other.
+    ``domain`` is called with the loaded members and returns the loaded value: it is a class,
+    or a function that raises :exc:`ValueError` for members that contradict each other.
     """
 
     domain: ClassVar[Callable[..., Any] | None] = None
 
     class Meta:
         unknown = EXCLUDE
-        # Marshmallow's registry is global to the process, and no schema is looked up by name.
+        # Don't add the schemas to marshmallow's registry, which is global to the process: no
+        # code looks up a schema by name.
         register = False
 
     @post_load
@@ -56,8 +57,8 @@ class WireSchema(Schema):
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Alternative schemas of one class of results, and the functions that select one by value
-    and by JSON."""
+    """Alternative schemas of one class of results, with the functions that select the schema
+    of a value and of a JSON document."""
 
     schemas: tuple[type[WireSchema], ...]
     choose: Callable[[Any], type[WireSchema]]
@@ -154,7 +155,7 @@ class OneOf(WireField):
         for each in self.nested.values():
             if each.required_names <= value.keys():
                 return each
-        raise ValueError("lacks the required members of every kind")
+        raise ValueError("expected an object with the required members of one of its types")
 
     def _described(self, refer: Callable[[Any], Json]) -> Json:
         return {"anyOf": [refer(each.schema) for each in self.nested.values()]}
@@ -220,7 +221,7 @@ class ListOf(WireField):
             items = _checked_list(value)
             try:
                 for item in items:
-                    found.append(decode(item))  # noqa: PERF401  # its length is the place
+                    found.append(decode(item))  # noqa: PERF401  # len(found) locates an error
             except (DecodeError, *NOT_DECODED) as error:
                 raise _located(error, str(len(found))) from None
             return tuple(found)
@@ -258,7 +259,7 @@ def nullable_decode(field: WireField) -> Load:
 
 def _checked_list(value: Json) -> list[Json]:
     if not isinstance(value, list):
-        raise ValueError(f"{short_repr(value)} is not a list")
+        raise ValueError(f"expected a list, got {short_repr(value)}")
     return value
 
 
@@ -270,8 +271,8 @@ def _located(error: Exception, step: str) -> DecodeError:
 
 @cache
 def _instance(schema: type[WireSchema]) -> WireSchema:
-    # Instantiating a schema copies all its fields, and many schemas share the same nested
-    # schemas.
+    # Cache the instance: instantiating a schema copies all its fields, and many schemas share
+    # the same nested schemas.
     return schema()
 
 
@@ -281,8 +282,8 @@ def _fields(
     for name, field in fields.items():
         if not isinstance(field, WireField):
             raise ConfigurationError(
-                f"{schema.__name__}.{name} is of {type(field).__name__}: give it a field of"
-                " flask_noderpc.wire.fields, or of your own that derives from WireField"
+                f"{schema.__name__}.{name}: expected a field of flask_noderpc.wire.fields, or a"
+                f" class of your own that derives from WireField, got {type(field).__name__}"
             )
         yield name, field
 
@@ -299,7 +300,8 @@ def compiled(schema: type[WireSchema]) -> Dump:
 
 
 def _member(field: WireField, key: str, value: str, scope: Scope) -> list[str]:
-    """Return the source lines that add a member, unless it is omitted."""
+    """Return the source lines that add a member to the JSON object, or omit it if it is
+    empty."""
     if not (field.omit_empty or field.omit_none):
         return [f"members[{key!r}] = {_source(field, value, scope)}"]
     found = scope.variable()
@@ -309,7 +311,8 @@ def _member(field: WireField, key: str, value: str, scope: Scope) -> list[str]:
 
 
 def _zero(schema: type[WireSchema]) -> Any:
-    """Return the object that Go decodes from null; raise :exc:`ValueError` for an interface."""
+    """Return the object that Go decodes from null: all members have their zero values. Raise
+    :exc:`ValueError` if a member has none."""
     fields = _fields(schema, _instance(schema).load_fields)
     return schema.domain_of(
         {field.attribute or name: field.decode_null() for name, field in fields}
@@ -330,7 +333,7 @@ def compiled_load(schema: type[WireSchema]) -> Load:
 
     def load(value: Json) -> Any:
         if not isinstance(value, dict):
-            raise DecodeError(f"{short_repr(value)} is not an object")
+            raise DecodeError(f"expected an object, got {short_repr(value)}")
         members: dict[str, Any] = {}
         key = ""
         try:

@@ -243,7 +243,7 @@ def test_a_process_with_few_files_takes_as_many_connections_as_fit(tmp_path: Pat
         assert (
             "11 connections at each address instead of 900, 11 websockets instead of" in message
         )
-        assert "(ulimit -n raises it, NODERPC_MAX_OPEN_CONNECTIONS asks" in message
+        assert "raise ulimit -n or lower NODERPC_MAX_OPEN_CONNECTIONS" in message
         assert "Traceback" not in message
 
 

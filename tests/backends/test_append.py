@@ -154,7 +154,7 @@ def test_the_same_block_twice_is_refused(store: SQLiteBackend, maker: ChainMaker
     block = maker.block(b"a=1")
     store.append_block(block)
 
-    with pytest.raises(InvalidBlock, match="height is 1, not 2"):
+    with pytest.raises(InvalidBlock, match="height: expected 2, got 1"):
         store.append_block(block)
 
 
@@ -175,7 +175,7 @@ def test_a_backend_that_was_overtaken_is_refused_and_then_follows(
     block = maker.block(b"a=1")
     open_store().append_block(block)
 
-    with pytest.raises(InvalidBlock, match="height is 2, not 3"):
+    with pytest.raises(InvalidBlock, match="height: expected 3, got 2"):
         store.append_block(block)
     store.append_block(maker.block(b"b=2"))
 
@@ -269,7 +269,7 @@ def test_a_changed_parameter_holds_from_the_next_height(
 def test_memory_backend_refuses_a_block_that_does_not_follow(maker: ChainMaker) -> None:
     first, second = maker.block(), maker.block(b"a=1")
 
-    with pytest.raises(InvalidBlock, match="height is 2, not 1"):
+    with pytest.raises(InvalidBlock, match="height: expected 1, got 2"):
         ChainBackend(MemoryChain(maker.genesis, [second]))
     backend = ChainBackend(MemoryChain(maker.genesis, [first, second], state=maker.state))
 

@@ -312,7 +312,7 @@ def test_a_block_that_does_not_fit_the_one_above_is_refused(
     for rule, item in bad(older(whole, chain, height)):
         with pytest.raises(InvalidBlock, match=rf"block {height}: {rule}"):
             store.backfill(item)
-    with pytest.raises(InvalidBlock, match=rf"block {height - 1}: height is"):
+    with pytest.raises(InvalidBlock, match=rf"block {height - 1}: height: expected"):
         store.backfill(older(whole, chain, height - 1))
 
     assert store.reads.base_height() == height + 1
@@ -325,7 +325,7 @@ def test_those_before_a_bad_block_are_stored(
 ) -> None:
     good = [older(whole, chain, height) for height in (TRUSTED, TRUSTED - 1)]
 
-    with pytest.raises(InvalidBlock, match=f"block {TRUSTED - 3}: height is"):
+    with pytest.raises(InvalidBlock, match=f"block {TRUSTED - 3}: height: expected"):
         store.backfill(*good, older(whole, chain, TRUSTED - 3))
 
     assert store.reads.base_height() == TRUSTED - 1
@@ -526,7 +526,7 @@ def test_what_a_chain_computes_in_its_own_way_is_stored_and_not_called_verified(
     items = [maker.block(b"a=%d" % n) for n in range(6)]
     whole, store = open_store(tmp_path / "whole.db"), open_store()
     whole.init_chain(maker.genesis, maker.state)
-    with pytest.raises(InvalidBlock, match=r"block 1: version.block is 12, not 11"):
+    with pytest.raises(InvalidBlock, match=r"block 1: version.block: expected 11, got 12"):
         whole.append_block(replace(items[0], unchecked=frozenset()))
     whole.append_block(*items)
     begin(store, whole, 4)
@@ -549,7 +549,7 @@ def test_what_a_chain_computes_in_its_own_way_is_stored_and_not_called_verified(
     shown = CliRunner().invoke(main, ["verify", str(whole.location.path)]).output
     assert "not verified: data_hash of 6 blocks between 1 and 6" in shown
     assert "from celestia: 6 blocks between 1 and 6" in shown
-    assert "not looked at when stored: signatures of 6 blocks between 1 and 6" in shown
+    assert "not verified when stored: signatures of 6 blocks between 1 and 6" in shown
     assert store.all_unverified() == {
         **dict.fromkeys(("app_hash", "last_results_hash"), (1, 5, 5)),
         "signatures": (6, 1, 6),

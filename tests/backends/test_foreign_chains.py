@@ -248,7 +248,7 @@ def test_the_time_may_be_the_median_of_the_votes_for_the_block_alone(
             block, header=replace(block.header, time=block.header.time + MILLISECOND)
         )
     )
-    with pytest.raises(InvalidBlock, match="block 2: time is"):
+    with pytest.raises(InvalidBlock, match="block 2: time: expected"):
         store.append_block(other)
     chain.head = before
     store.append_block(chain.block(by_0_40))
@@ -284,7 +284,7 @@ def test_time_never_stands_still(store: SQLiteBackend, height: int) -> None:
         lambda block: replace(block, header=replace(block.header, time=chain.head.time))
     )
 
-    with pytest.raises(InvalidBlock, match=f"block {height}: time is"):
+    with pytest.raises(InvalidBlock, match=f"block {height}: time: expected"):
         store.append_block(same)
 
 
@@ -299,7 +299,7 @@ def test_another_block_version_is_taken_where_it_is_named(store: SQLiteBackend) 
         )
     )
 
-    with pytest.raises(InvalidBlock, match=r"version.block is 10, not 11"):
+    with pytest.raises(InvalidBlock, match=r"version.block: expected 11, got 10"):
         store.append_block(made)
     store.append_block(replace(made, unchecked=frozenset({"version.block"})))
 

@@ -103,7 +103,7 @@ def check(store: SQLiteBackend, chain: Chain) -> None:
 def test_a_block_of_another_parent_is_refused_above(
     store: SQLiteBackend, chain: Chain, fork: Chain
 ) -> None:
-    with refused(store, HIGH + 1, "last_block_id is "):
+    with refused(store, HIGH + 1, "last_block_id: expected "):
         store.append_block(fork.item(HIGH + 1))
 
     check(store, chain)
@@ -112,7 +112,7 @@ def test_a_block_of_another_parent_is_refused_above(
 def test_a_block_that_is_not_the_parent_is_refused_below(
     store: SQLiteBackend, chain: Chain, fork: Chain
 ) -> None:
-    with refused(store, LOW - 1, "block_id is "):
+    with refused(store, LOW - 1, "block_id: expected "):
         store.backfill(fork.older(LOW - 1))
 
     check(store, chain)
@@ -121,7 +121,7 @@ def test_a_block_that_is_not_the_parent_is_refused_below(
 def test_blocks_before_a_wrong_one_are_stored(
     store: SQLiteBackend, chain: Chain, fork: Chain
 ) -> None:
-    with refused(store, LOW - 1, "block_id is "):
+    with refused(store, LOW - 1, "block_id: expected "):
         store.backfill(chain.older(LOW), fork.older(LOW - 1))
 
     check(store, chain)
@@ -134,7 +134,7 @@ def test_another_block_at_a_stored_height_is_refused(
     with refused(store, height, "expected the stored block [0-9A-F]{64}"):
         store.backfill(fork.older(height))
     if height > LOW:
-        with refused(store, height, "height is "):
+        with refused(store, height, "height: expected "):
             store.append_block(fork.item(height))
 
     check(store, chain)
@@ -150,9 +150,9 @@ def test_stored_blocks_again_change_nothing(store: SQLiteBackend, chain: Chain) 
 
 
 def test_blocks_with_a_gap_are_refused(store: SQLiteBackend, chain: Chain) -> None:
-    with refused(store, LOW - 2, f"height is {LOW - 2}, not {LOW - 1}"):
+    with refused(store, LOW - 2, f"height: expected {LOW - 1}, got {LOW - 2}"):
         store.backfill(chain.older(LOW - 2))
-    with refused(store, HIGH + 2, f"height is {HIGH + 2}, not {HIGH + 1}"):
+    with refused(store, HIGH + 2, f"height: expected {HIGH + 1}, got {HIGH + 2}"):
         store.append_block(chain.item(HIGH + 2))
 
     check(store, chain)
@@ -163,7 +163,7 @@ def test_a_block_of_another_chain_id_is_refused(store: SQLiteBackend, chain: Cha
     for item in (above, below):
         header = replace(item.block.header, chain_id="other-1")
         block = replace(item.block, header=header)
-        with refused(store, header.height, "chain_id is other-1, not sample-chain"):
+        with refused(store, header.height, "chain_id: expected sample-chain, got other-1"):
             if isinstance(item, OlderBlock):
                 store.backfill(replace(item, block=block))
             else:

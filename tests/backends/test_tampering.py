@@ -456,7 +456,7 @@ def test_verify_goes_on_from_a_height(
     with monkeypatch.context() as patch:
         patch.setattr(SQLiteBackend, "verify", interrupted)
         found = CliRunner().invoke(main, ["verify", str(tampered)])
-    assert (found.exit_code, "--from 7 goes on from there" in found.output) == (130, True)
+    assert (found.exit_code, "continue with --from 7" in found.output) == (130, True)
 
     assert open_store().verify(first=7) == 4
     found = CliRunner().invoke(main, ["verify", str(tampered), "--from", "7"])

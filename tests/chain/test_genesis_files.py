@@ -279,8 +279,8 @@ def test_a_written_app_state_is_read_back() -> None:
 @pytest.mark.parametrize(
     ("changes", "complaint"),
     [
-        ({"chain_id": ""}, "chain_id: it has 1 to 50 printable bytes"),
-        ({"chain_id": "x" * 51}, "not 51"),
+        ({"chain_id": ""}, "chain_id: expected a chain ID of 1 to 50 printable bytes"),
+        ({"chain_id": "x" * 51}, "got 51"),
         ({"chain_id": 5}, "chain_id"),
         ({"genesis_time": "yesterday"}, "yesterday"),
         ({"initial_height": "-1"}, "initial_height: expected 0 or more, got -1"),
@@ -294,7 +294,7 @@ def test_a_written_app_state_is_read_back() -> None:
         ({"validators": [validator(power="-3")]}, "expected 1 or more, got -3"),
         ({"validators": [validator(power="many")]}, "many"),
         ({"validators": [validator(power=3)]}, 'in quotes, such as "1", got 3'),
-        ({"validators": [validator(), validator()]}, "is there twice"),
+        ({"validators": [validator(), validator()]}, "expected each key once"),
         ({"validators": [validator(address="00" * 20)]}, "expected the address of its key"),
         ({"validators": [validator(pub_key={"type": "tendermint/X", "value": ""})]}, "/X"),
         ({"validators": [validator(pub_key={**PUBLIC, "value": "AQ=="})]}, "key of 1 bytes"),
@@ -315,7 +315,7 @@ def test_a_written_app_state_is_read_back() -> None:
             "vote_extensions_enable_height: expected 0 or more, got -1",
         ),
         ({"genesis_time": "2020-09-13T14:26:40+02:00"}, "genesis_time: expected a time in UTC"),
-        ({"initial_height": 7}, "consensus: it is absent"),
+        ({"initial_height": 7}, "consensus: expected an object"),
     ],
 )
 def test_a_wrong_document_is_refused_saying_why(
@@ -338,7 +338,7 @@ def test_all_that_is_wrong_is_said_at_once() -> None:
 
 
 def test_a_chain_id_is_counted_in_bytes() -> None:
-    with pytest.raises(ConfigurationError, match="not 100"):
+    with pytest.raises(ConfigurationError, match="got 100"):
         read_genesis(json.dumps({"chain_id": "é" * 50}).encode(), NOW)
 
 

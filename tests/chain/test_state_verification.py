@@ -95,7 +95,12 @@ STATES = (
     ("merkle", f"{_NODE} AND {_VALUE}", other, "does not prove the value of key"),
     ("merkle", f"{_NODE} AND NOT {_VALUE}", removed, "does not prove the value of key"),
     ("merkle", begins("key", "place:"), removed, "got 2: restore"),
-    ("bank", f"{begins('key', 'bank/')} AND {_IS_WRITTEN}", other, "the writes of block 3"),
+    (
+        "bank",
+        f"{begins('key', 'bank/')} AND {_IS_WRITTEN}",
+        other,
+        "the stored writes of block 3",
+    ),
     ("evm", "length(key) = 32", other, "of the state of block 3"),
     ("evm", "length(key) = 32", removed, "of the state of block 3"),
 )
@@ -128,4 +133,4 @@ def test_an_application_that_is_not_known_here_is_named(tmp_path: Path) -> None:
     code, output = verify(path)
 
     assert code == 0
-    assert "not verified: the app hash of the state, as application 'mine' is not" in output
+    assert "not verified: the app hash of the state, as the application 'mine' is not" in output

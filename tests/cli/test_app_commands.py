@@ -65,10 +65,10 @@ def test_routes_marks_paths_served_by_the_app(app: Flask) -> None:
     found = run(app, "routes")
 
     assert found.exit_code == 0
-    assert found.output.startswith("noderpc: dialect document, POST is the app's own\n")
+    assert found.output.startswith("noderpc: dialect document, POST is served by the app\n")
     assert found.output.count("(JSON-RPC only)") == 2
     for asked in ("GET /status", "GET /health", "POST /"):
-        assert f"{asked} is answered by the app's own 'own{asked.split()[1]}'" in found.output
+        assert f"{asked} is served by the app's own 'own{asked.split()[1]}'" in found.output
     assert found.output.count("mount the node under a url_prefix") == 2
 
 
@@ -80,8 +80,8 @@ def test_routes_does_not_warn_of_an_app_with_index_and_health(app: Flask) -> Non
     found = run(app, "routes")
 
     assert found.output.splitlines()[-2:] == [
-        "GET / is answered by the app's own 'home'",
-        "GET /health is answered by the app's own 'alive'",
+        "GET / is served by the app's own 'home'",
+        "GET /health is served by the app's own 'alive'",
     ]
 
 
@@ -180,7 +180,7 @@ def test_prune_retains_the_blocks_of_the_setting_or_option(
     found = run(long_app, "prune", *words)
 
     assert found.exit_code == 0, found.output
-    assert f"{30 - kept} blocks removed, the lowest is {31 - kept}\n" in found.output
+    assert f"{30 - kept} blocks removed; the lowest is now {31 - kept}\n" in found.output
     status = long_app.test_client().get("/status").get_json()["result"]["sync_info"]
     assert status["latest_block_height"] == "30"
     assert chain_of(long_app).reads.base_height() == 31 - kept
@@ -190,7 +190,7 @@ def test_prune_without_a_number_asks_for_one(app: Flask) -> None:
     app.register_blueprint(noderpc_bp)
     found = run(app, "prune")
     assert found.exit_code == 2
-    assert "--retain, or NODERPC_RETAIN_BLOCKS" in found.output
+    assert "--retain or NODERPC_RETAIN_BLOCKS" in found.output
 
 
 def test_backup_copies_the_app_s_chain(long_app: Flask, tmp_path: Path) -> None:
@@ -199,9 +199,9 @@ def test_backup_copies_the_app_s_chain(long_app: Flask, tmp_path: Path) -> None:
     found = run(long_app, "backup", str(target))
 
     assert found.exit_code == 0, found.output
-    assert found.output.endswith(f"30 blocks verified\n{target} is a backup\n")
+    assert found.output.endswith(f"30 blocks verified\n{target} is a verified backup\n")
     again = run(long_app, "backup", str(target))
-    assert (again.exit_code, "is there already" in again.output) == (os.EX_CONFIG, True)
+    assert (again.exit_code, "exists already" in again.output) == (os.EX_CONFIG, True)
 
 
 def test_verify_reports_a_missing_chain(app: Flask) -> None:
@@ -210,16 +210,16 @@ def test_verify_reports_a_missing_chain(app: Flask) -> None:
     found = run(app, "verify")
 
     assert found.exit_code == os.EX_CONFIG
-    assert found.output.endswith("has no chain: start the node, or name another store\n")
+    assert found.output.endswith("has no chain; start the node, or name another store\n")
 
 
 @pytest.mark.parametrize(
     ("command", "text"),
     [
-        ("init", "this app serves another backend, not an embedded chain"),
-        ("verify", "the backend of this app has no store"),
-        ("prune", "the backend of this app has no store"),
-        ("backup copy.db", "the backend of this app has no store"),
+        ("init", "an embedded chain; this app's backend needs no genesis"),
+        ("verify", "a store; this app's backend has none"),
+        ("prune", "a store; this app's backend has none"),
+        ("backup copy.db", "a store; this app's backend has none"),
     ],
 )
 def test_commands_refuse_a_backend_of_the_host(app: Flask, command: str, text: str) -> None:
@@ -228,7 +228,10 @@ def test_commands_refuse_a_backend_of_the_host(app: Flask, command: str, text: s
 
     found = run(app, *command.split())
 
-    assert (found.exit_code, found.output) == (os.EX_CONFIG, f"Error: {text}\n")
+    assert (found.exit_code, found.output) == (
+        os.EX_CONFIG,
+        f"Error: expected an app with {text}\n",
+    )
 
 
 @pytest.mark.parametrize("command", ["routes", "config", "init", "verify", "prune"])
@@ -243,4 +246,4 @@ def test_start_names_the_mounts_where_the_one_that_is_meant_is_not_there(app: Fl
     app.register_blueprint(noderpc_bp)
     found = run(app, "start", "--mount", "other")
     assert found.exit_code == 2
-    assert "no node RPC is mounted as 'other'; mounted are: noderpc" in found.output
+    assert "--mount: expected one of noderpc, got 'other'" in found.output

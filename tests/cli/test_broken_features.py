@@ -78,10 +78,16 @@ def asked(
     [
         ("1 / 0", "the feature 'acme' of the distribution acme can't be loaded: ZeroDivision"),
         ("Feature(name='acme', settings=Taken)", "the setting max_batch is declared by Taken"),
-        ("Feature(name='acme', settings=Unseen)", "has the group 'unseen': name one"),
+        ("Feature(name='acme', settings=Unseen)", "got 'unseen'; a feature's own group"),
         ("Feature(name='acme', page_sets={'home': PAGES})", "the flag --home of noderpc start"),
-        ("Feature(name='acme', settings=Plain)", "each field made by flask_noderpc.settings."),
-        ("Feature(name='acme', settings=int)", "the settings of the feature 'acme' are <class"),
+        (
+            "Feature(name='acme', settings=Plain)",
+            "whose fields are made by flask_noderpc.settings.",
+        ),
+        (
+            "Feature(name='acme', settings=int)",
+            "settings of the feature 'acme': expected a dataclass",
+        ),
         (
             "Feature(name='acme', commands=('acme.missing',))",
             "the commands acme.missing of the",
@@ -156,8 +162,11 @@ def test_pages_that_are_not_there_are_reported_in_one_line(
 @pytest.mark.parametrize(
     ("flag", "error"),
     [
-        ("--acme-address", "Error: --acme-address = 'wrong': an address is"),
-        ("--acme-size", "Error: --acme-size is a setting of the app"),
+        ("--acme-address", "Error: --acme-address: expected tcp://"),
+        (
+            "--acme-size",
+            "Error: --acme-size can't be given here, as it is a setting of the app",
+        ),
     ],
 )
 def test_addresses_of_a_feature_can_be_changed_where_an_app_is_started(

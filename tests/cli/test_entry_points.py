@@ -187,7 +187,7 @@ def test_a_setting_that_became_a_constant_is_unknown(former: str, tmp_path: Path
         read_settings({f"NODERPC_{former}": "1"}, {})
     home = ("--home", str(tmp_path), "--rpc.laddr", "x")
     asked = run("noderpc", "start", *home, **{f"NODERPC_{former}": "1"})
-    assert f"WARNING: NODERPC_{former} of the environment is not read" in asked.stderr
+    assert f"WARNING: the environment variable NODERPC_{former} is ignored" in asked.stderr
 
 
 def test_dropped_settings_are_taken_with_a_warning_from_each_source(tmp_path: Path) -> None:
@@ -268,7 +268,7 @@ def test_noderpc_prunes_a_store(database: Path) -> None:
     found = run("noderpc", "prune", str(database), "--retain", "2")
 
     assert found.returncode == 0, found.stderr
-    assert found.stdout.endswith("4 blocks removed, the lowest is 5\n")
+    assert found.stdout.endswith("4 blocks removed; the lowest is now 5\n")
     assert "2 blocks verified" in run("noderpc", "verify", str(database)).stdout
 
 
@@ -279,7 +279,9 @@ def test_a_node_at_work_is_backed_up_and_pruned(tmp_path: Path) -> None:
     try:
         before = chain.reads.wait_for_height(20, PATIENCE)
         copied = CliRunner().invoke(main, ["backup", str(database), str(target)])
-        assert (copied.exit_code, "is a backup" in copied.output) == (0, True), copied.output
+        assert (copied.exit_code, "is a verified backup" in copied.output) == (0, True), (
+            copied.output
+        )
 
         pruned = CliRunner().invoke(main, ["prune", str(database), "--retain", "5"])
         assert pruned.exit_code == 0, pruned.output
@@ -319,7 +321,7 @@ def test_init_writes_nothing_for_a_chain_id_that_no_genesis_may_have(
     found = CliRunner().invoke(main, ["init", "--home", str(tmp_path), "--chain-id", chain_id])
 
     assert found.exit_code == 2
-    assert "'--chain-id': chain_id has 1 to 50 printable bytes" in found.output
+    assert "'--chain-id': expected a chain ID of 1 to 50 printable bytes" in found.output
     assert list(tmp_path.iterdir()) == []
 
 
@@ -328,7 +330,9 @@ def test_a_chain_writes_nothing_for_a_chain_id_that_no_genesis_may_have(
 ) -> None:
     with (
         closing(EmbeddedChain(tmp_path / "chain.db", chain_id="c" * 51)) as chain,
-        pytest.raises(ConfigurationError, match=r"NODERPC_CHAIN_ID = 'c+': chain_id has 1 to"),
+        pytest.raises(
+            ConfigurationError, match=r"NODERPC_CHAIN_ID = 'c+': expected a chain ID of 1 to"
+        ),
     ):
         chain.start()
     assert not (tmp_path / "config").exists()
@@ -348,8 +352,8 @@ def test_a_home_stands_for_its_store(home: Path, tmp_path: Path) -> None:
 
     for words, text in (
         (["verify"], "6 blocks verified"),
-        (["backup", target], f"{target} is a backup"),
-        (["prune", "--retain", "1"], "5 blocks removed, the lowest is 6"),
+        (["backup", target], f"{target} is a verified backup"),
+        (["prune", "--retain", "1"], "5 blocks removed; the lowest is now 6"),
     ):
         found = CliRunner().invoke(main, [*words, "--home", str(home)])
         assert (found.exit_code, text in found.output) == (0, True), found.output
@@ -371,7 +375,7 @@ def test_a_home_without_a_store_is_reported_and_none_created(tmp_path: Path) -> 
 
     assert found.exit_code == os.EX_CONFIG
     assert found.output.endswith(
-        "no store is here; name the file of a chain, or the home of a node\n"
+        "there is no store; name the file of a chain, or the home of a node\n"
     )
     assert list(tmp_path.iterdir()) == []
 
@@ -379,13 +383,16 @@ def test_a_home_without_a_store_is_reported_and_none_created(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        (["prune", "--retain", "1"], "name a store, or a node's folder with --home"),
+        (
+            ["prune", "--retain", "1"],
+            "expected either DATABASE, or a node's folder with --home",
+        ),
         (["prune", "DATABASE"], "Missing option '--retain'"),
-        (["prune", "DATABASE", "--retain", "0"], "0 blocks are too few to retain"),
-        (["backup", "DATABASE"], "and a new file"),
-        (["backup", "nosuch.db", "copy.db"], "nosuch.db: no store is here"),
-        (["backup", "DATABASE", "DATABASE"], "is there already"),
-        (["verify"], "name a store"),
+        (["prune", "DATABASE", "--retain", "0"], "--retain: expected at least 1"),
+        (["backup", "DATABASE"], "and TARGET"),
+        (["backup", "nosuch.db", "copy.db"], "nosuch.db: there is no store"),
+        (["backup", "DATABASE", "DATABASE"], "exists already"),
+        (["verify"], "expected either DATABASE"),
     ],
 )
 def test_missing_and_invalid_arguments_are_reported(
@@ -415,7 +422,7 @@ def test_prune_retains_256_block_hashes_of_an_evm_chain(
 
     needed = EvmApplication.needs_blocks
     assert needed == 257
-    assert (found.exit_code, f"at least {needed} are needed" in found.output) == (2, True)
+    assert (found.exit_code, f"expected at least {needed}, which" in found.output) == (2, True)
 
 
 def test_a_backup_that_does_not_hold_together_is_not_left(
@@ -454,7 +461,7 @@ def test_a_backup_that_is_interrupted_goes_on_with_its_verification(
         patch.setattr(SQLiteBackend, "verify", interrupted)
         found = CliRunner().invoke(main, words)
     assert found.exit_code == 130
-    assert found.output.endswith("Error: interrupted: --from 3 goes on from there\n")
+    assert found.output.endswith("Error: interrupted; continue with --from 3\n")
     assert [each.name for each in tmp_path.glob("copy.db*")] == ["copy.db.unverified"]
 
     before = Path(f"{target}.unverified").stat().st_mtime_ns
@@ -545,4 +552,4 @@ def test_output_that_can_t_be_written_is_an_error_in_one_line(
             timeout=PATIENCE,
         )
     assert found.returncode == 1
-    assert found.stderr == "Error: the output can't be written: No space left on device\n"
+    assert found.stderr == "Error: standard output can't be written: No space left on device\n"

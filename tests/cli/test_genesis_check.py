@@ -93,7 +93,7 @@ def test_the_application_reports_on_its_state() -> None:
 
     assert re.search(r"modules +auth, bank, genutil\n", bank.output)
     assert bank.exit_code == 0
-    assert "made by 2 transactions" in gentxs.output
+    assert "expected no gentxs, got 2" in gentxs.output
     assert gentxs.exit_code == 1
     assert re.search(r"accounts +2, 1 of them with code\n +supply +16 wei", evm.output)
 
@@ -102,7 +102,7 @@ def test_a_chain_without_validators_is_refused() -> None:
     found = check({"chain_id": "a"})
 
     assert found.exit_code == 1
-    assert "the chain has no validators" in found.output
+    assert "validators: expected at least one" in found.output
 
 
 @pytest.mark.parametrize("content", ["", "null", "[]", "{", "\0", b"\xff", "[" * 100_000])

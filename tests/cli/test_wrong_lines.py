@@ -55,10 +55,10 @@ SECRET = "secret"
 # Each error line must contain one of these cures after it says what is wrong.
 CURE = re.compile(
     r"needed|needs|expected |known are|mounted are|did you mean|\(see |see docs"
-    r"|is not an origin: http|an address is|is http://host|no port above|names each|at most"
+    r"|is http://host|names each|at most"
     r"|pip install|another"
-    r"|[:;] (name|set|leave|put|restore|upgrade|raise|start) |, restore a backup|; --"
-    r"|name (a|each) |has 1 to 50|names a folder|may be|--help|is missing: ",
+    r"|[:;] (name|set|leave|put|restore|upgrade|raise|start|omit) |, restore a backup|; --"
+    r"|name (a|each) |has 1 to 50|choose a |names a folder|may be|--help|is missing: ",
     re.IGNORECASE,
 )
 

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 DIALECTS = ("document", "comet-0.38", "comet-1.0")
 TAB, ENTER = "\ue004", "\ue007"
 CURES = {
-    "dial_seeds": "NODERPC_RPC_UNSAFE brings it",
-    "status": "NODERPC_ALLOW_METHODS and NODERPC_DENY_METHODS leave it out",
+    "dial_seeds": "NODERPC_RPC_UNSAFE enables it",
+    "status": "NODERPC_ALLOW_METHODS or NODERPC_DENY_METHODS excludes it",
 }
 HOSTILE = "<img src=x onerror=alert(1)>"
 

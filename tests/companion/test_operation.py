@@ -173,7 +173,7 @@ def test_forwarded_calls_leave_threads_for_stored_reads(
         stored = app.test_client().get("/block?height=3")
         released.set()
         assert all("error" in each.result(PATIENCE).text for each in waiting)
-    assert "forwarded calls hold 3 of the server's 4 threads" in refused.text
+    assert "forwarded calls occupy 3 of the server's 4 threads" in refused.text
     assert '"result"' in stored.text
     mounts(app)["noderpc"].backend.close()
 

@@ -68,7 +68,7 @@ def test_waiting_calls_are_answered_at_shutdown(kind: str, tmp_path: Path) -> No
         until(lambda: way.get("/num_unconfirmed_txs")["total"] == "1", "the transaction")
         assert server.end() == 0
         waiting.thread.join(PATIENCE)
-        assert "the server goes away" in waiting.told[0][1]
+        assert "the server is shutting down" in waiting.told[0][1]
 
 
 def test_a_preloaded_gunicorn_app_serves(tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_health_is_answered_beside_many_waiting_calls_and_subscribers(
         told = [each.told[0] for each in waiting if each.told]
         assert len(told) == 47
         for _, text in told:
-            assert "hold 6 of the server's 8 threads" in text
+            assert "occupy 6 of the server's 8 threads" in text
             assert "gunicorn's --threads" in text
 
         # A call on a websocket runs in the websocket's own thread, so it may wait there.
@@ -155,7 +155,7 @@ def test_one_thread_is_for_requests_alone(tmp_path: Path, factory: str) -> None:
     words = ("--workers", "1", "--threads", "1")
     with serving("gthread", tmp_path, *words, factory=factory) as (_, way):
         text = way.asked('/broadcast_tx_commit?tx="a=1"')[1]
-        assert re.search("hold 0 of the server's 1 threads", text)
+        assert re.search("occupy 0 of the server's 1 threads", text)
         with pytest.raises(InvalidStatus, match="503"), way.websocket():
             pass
         assert way.get("/health") == {}

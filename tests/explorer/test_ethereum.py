@@ -121,7 +121,7 @@ def test_a_waiting_transaction_is_found_by_its_ethereum_hash(
     raw = transfer(1, to=TO)
     chain.mempool.submit(raw)
 
-    assert "waits for a block" in page(client, f"/tx/{keccak(raw).hex()}").text
+    assert "Pending in the" in page(client, f"/tx/{keccak(raw).hex()}").text
     chain.produce()
     assert "Status Success" in page(client, f"/tx/{keccak(raw).hex()}").text
 

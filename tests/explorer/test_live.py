@@ -208,7 +208,7 @@ def test_a_transaction_is_sent_and_found(live: Live) -> None:
 
     live.click("#sent a")
 
-    live.until_text("waits for a block")
+    live.until_text("Pending in the")
     assert sha256(b"name=satoshi").hexdigest().upper() in live.text()
 
 
@@ -225,7 +225,7 @@ def test_a_refusal_is_shown(live: Live) -> None:
     live.open("/send")
     live.write("#tx", "no pair")
     live.click("#send-form button")
-    live.until_text("Not sent: the application refuses it, code 2", "#sent")
+    live.until_text("Not sent: the application refused the transaction with code 2", "#sent")
     live.write("#tx", "a=1")
     live.click("#send-form button")
     live.until_text("Sent:", "#sent")

@@ -62,7 +62,8 @@ def test_an_unpatched_gevent_host_gets_an_error_and_continues_to_serve(tmp_path:
         message = server.log().splitlines()
 
     assert message == [
-        "no websocket: gevent without monkey.patch_all(): patch before everything else"
+        "no websocket: gevent is not patched: call gevent.monkey.patch_all() before other"
+        " imports"
     ]
 
 

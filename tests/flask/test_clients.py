@@ -22,7 +22,7 @@ from ..helpers.websocket import WebSocketClient
 
 HOG, GUEST = "127.0.0.2", "127.0.0.3"
 LONG = {"wait_time": "30s"}
-FULL = "NODERPC_MAX_WAITING_CALLS raises this"
+FULL = "raise NODERPC_MAX_WAITING_CALLS"
 
 
 @pytest.fixture
@@ -139,10 +139,10 @@ def test_one_client_cannot_take_all_waiter_slots(
 
     received = hogs[0].result(PATIENCE)["error"]["data"]
     assert "3 calls are already waiting, 3 of this client, so this call was dropped" in received
-    assert "NODERPC_MAX_WAITING_CALLS raises this" in received
+    assert "raise NODERPC_MAX_WAITING_CALLS" in received
     # Two more clients with one call each would leave the hog the same number as each of them.
     again = server.post(call("events", LONG), HOG)["error"]["data"]
-    assert again == "3 calls are already waiting; NODERPC_MAX_WAITING_CALLS raises this"
+    assert again == "3 calls are already waiting; raise NODERPC_MAX_WAITING_CALLS"
     node.produce()
     for each in (*hogs[1:], guest):
         assert "result" in each.result(PATIENCE)
@@ -172,12 +172,12 @@ def test_a_client_has_so_many_websockets(start: Callable[..., Server]) -> None:
     ):
         for path in ("/websocket", "/evm/ws"):
             assert refused(server, HOG, path) == (
-                "2 websockets of this client are open,"
-                " NODERPC_MAX_CONNECTIONS_PER_CLIENT raises this\n"
+                "2 websockets of this client are open, its maximum; raise"
+                " NODERPC_MAX_CONNECTIONS_PER_CLIENT\n"
             )
         with closing(server.websocket(GUEST)):
             # All websockets of all clients together.
             assert refused(server, GUEST, "/evm/ws") == (
-                "3 websockets are open, NODERPC_MAX_OPEN_CONNECTIONS raises this\n"
+                "3 websockets are open, the maximum; raise NODERPC_MAX_OPEN_CONNECTIONS\n"
             )
             assert server.get("/health", GUEST)["result"] == {}

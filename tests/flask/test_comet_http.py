@@ -108,7 +108,7 @@ def test_a_raw_query_that_is_no_text_is_refused(
 
     body, status, _ = run_wsgi_app(host, environ)
 
-    assert b"is not UTF-8" in b"".join(body)
+    assert b"expected UTF-8" in b"".join(body)
     assert status[:3] == ("400" if dialect == "document" else "500")
 
 
@@ -143,7 +143,7 @@ def test_a_form_that_is_no_text_is_refused(client: FlaskClient, body: bytes, kin
 
     # Replaced characters would make another transaction.
     assert answer.status_code == 500
-    assert "the form is not UTF-8" in answer.get_json()["error"]["data"]
+    assert "form: expected UTF-8" in answer.get_json()["error"]["data"]
 
 
 @pytest.mark.parametrize(

@@ -165,15 +165,13 @@ def test_a_custom_result_is_dumped_by_the_schema_of_its_route() -> None:
 BAD_ROWS: dict[str, Any] = {
     "'eth_chainId' is declared twice": [Route("eth_chainId", height, NoParams, int)],
     "'eth_sendTransaction' is declared": [Route("eth_sendTransaction", height, NoParams, int)],
-    "'eth_subscribe' is a method of websockets": [
-        Route("eth_subscribe", height, NoParams, int)
-    ],
-    "'ping' has no namespace": [Route("ping", height, NoParams, int)],
-    "'acme_' has no namespace": [Route("acme_", height, NoParams, int)],
-    "evm_routes: 'acme' is not a Route": ["acme"],
-    "evm_routes is 5: expected a list of Route": 5,
+    "'eth_subscribe' is a built-in method": [Route("eth_subscribe", height, NoParams, int)],
+    "such as eth_myMethod, got 'ping'": [Route("ping", height, NoParams, int)],
+    "such as eth_myMethod, got 'acme_'": [Route("acme_", height, NoParams, int)],
+    "evm_routes: expected a Route, got 'acme'": ["acme"],
+    "evm_routes: expected a list of Route, got 5": 5,
     "no schema for Sum of acme_sum": [Route("acme_sum", add, NoParams, Sum)],
-    "its schema is a subclass of WireSchema": [
+    "schema: expected a subclass of WireSchema": [
         Route("acme_sum", add, NoParams, Sum, schema=cast(Any, Sum))
     ],
 }
@@ -194,5 +192,5 @@ def test_custom_methods_need_the_evm_layer() -> None:
 
 @pytest.mark.features
 def test_a_namespace_without_a_route_is_still_unknown() -> None:
-    with pytest.raises(ConfigurationError, match=r"known are eth, .*, acme"):
+    with pytest.raises(ConfigurationError, match=r"expected any of eth, .*, acme, got"):
         app_with(evm_api=("amce",))

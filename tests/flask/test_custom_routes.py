@@ -94,7 +94,7 @@ def test_a_custom_route_reports_bad_parameters_like_the_node(greeting: Flask) ->
     missing, wrong = client.get("/greet"), client.get('/greet?name="a"&times=x')
 
     assert [each.status_code for each in (missing, wrong)] == [400, 400]
-    assert missing.get_json()["error"]["data"] == "name: is required"
+    assert missing.get_json()["error"]["data"] == "name: expected a value, got none"
     assert "times: expected a 64-bit integer" in wrong.get_json()["error"]["data"]
 
 
@@ -161,11 +161,13 @@ class Unknown:
 
 
 ROWS: dict[str, Any] = {
-    "'status' is declared twice": [Route("status", greet, Greeting, dict)],
-    "'greet' is not a Route": ["greet"],
+    "'status' is declared twice; remove one": [Route("status", greet, Greeting, dict)],
+    "expected a Route, got 'greet'": ["greet"],
     "params: expected a dataclass, got <class": [Route("own", greet, cast(Any, Plain), dict)],
     "params: expected a dataclass, got None": [Route("own", greet, cast(Any, None), dict)],
-    "Unknown.when: no parameter is read as": [Route("own", greet, cast(Any, Unknown), dict)],
+    "Unknown.when: expected the annotation str": [
+        Route("own", greet, cast(Any, Unknown), dict)
+    ],
     "no schema for Plain of own": [Route("own", greet, Greeting, Plain)],
     r"dataclass\(frozen=True\)": [Route("own", greet, Greeting, dict, chain_only=True)],
 }

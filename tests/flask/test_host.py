@@ -303,7 +303,7 @@ def test_any_other_rule_of_the_host_wins_too_and_is_logged_once(
     assert answers == ["mine", "mine"]
     assert client.get("/health").get_json()["result"] == {}
     (said,) = (message for message in caplog.messages if "'mine'" in message)
-    assert f"{methods[0]} {path.rstrip('/') or '/'} is answered by" in said
+    assert f"{methods[0]} {path.rstrip('/') or '/'} is served by" in said
     assert "NODERPC_EXCLUDE_ROUTES" in said
 
 
@@ -427,7 +427,7 @@ def test_a_route_called_as_something_of_the_node_s_is_refused(
     with pytest.raises(ConfigurationError) as caught:
         mounted.init_app(make_app())
 
-    assert f"endpoint {name!r}" in str(caught.value)
+    assert f"your route {name!r} has the name" in str(caught.value)
     assert f"NODERPC_EXCLUDE_ROUTES = [{name!r}]" in str(caught.value)
 
 

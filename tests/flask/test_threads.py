@@ -49,7 +49,7 @@ def test_a_websocket_above_the_limit_is_refused_with_the_setting(node: Node) -> 
     with closing(connected(node)):
         refused = request(node.url + "/websocket", headers=HANDSHAKE)
         assert refused.status == 503
-        assert "hold 1 of the server's 2 threads" in refused.text
+        assert "occupy 1 of the server's 2 threads" in refused.text
         assert "NODERPC_SERVER_THREADS" in refused.text
     connected(node).close()
 
@@ -66,6 +66,6 @@ def test_waiting_calls_and_websockets_of_all_mounts_count_together(node: Node) -
     other = app_for(node.chain, server_threads=2).test_client()
     with closing(connected(node)):
         answer: Any = other.get('/broadcast_tx_commit?tx="a=1"').json
-        assert "hold 1 of the server's 2 threads" in answer["error"]["data"]
+        assert "occupy 1 of the server's 2 threads" in answer["error"]["data"]
         assert node.chain.mempool.pending_count().total == 0
         assert other.get("/health").status_code == 200

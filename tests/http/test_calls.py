@@ -132,9 +132,9 @@ def test_params_of_another_kind_are_refused(
 @pytest.mark.parametrize(
     ("method", "params", "names"),
     [
-        ("block", [1, 2], "at most 1 parameters are taken (height), got 2"),
+        ("block", [1, 2], "expected at most 1 parameters (height), got 2"),
         ("validators", [1] * 9, "(height, page, per_page), got 9"),
-        ("health", [1], "at most 0 parameters are taken (), got 1"),
+        ("health", [1], "expected at most 0 parameters (), got 1"),
     ],
 )
 def test_too_many_params_are_refused_and_counted(

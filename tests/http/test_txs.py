@@ -118,7 +118,7 @@ def test_a_call_beyond_the_waiter_limit_is_refused(
     first.join()
 
     assert error["code"] == -32603
-    assert "1 calls are already waiting; NODERPC_MAX_WAITING_CALLS raises this" in error["data"]
+    assert "1 calls are already waiting; raise NODERPC_MAX_WAITING_CALLS" in error["data"]
     assert replies[0]["result"]["height"] == "1"
     # The refused call leaves nothing behind, and its place is free again.
     assert waiting(client) == 0

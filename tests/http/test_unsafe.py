@@ -36,7 +36,7 @@ def test_without_the_setting_there_is_no_such_route(backend: PeeredBackend, name
 
     assert client.get(f"/{name}").status_code == 404
     error = posted(client, name)["error"]
-    assert (error["code"], error["data"]) == (-32601, "NODERPC_RPC_UNSAFE brings it")
+    assert (error["code"], error["data"]) == (-32601, "NODERPC_RPC_UNSAFE enables it")
     assert f">{name}<" not in client.get("/").text
 
 

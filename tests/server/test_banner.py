@@ -106,7 +106,7 @@ def test_the_faucet_of_a_bank_sends_coins(tmp_path: Path) -> None:
         assert answered(faucet)["code"] == 0
     assert shown["mnemonic"] == [dev_bank.MNEMONIC]
     assert shown["accounts"][1:] == list(dev_bank.dev_addresses("osmo"))
-    assert "are only used for a new chain" not in node.log.read_text()
+    assert "NODERPC_BANK_COINS have no effect" not in node.log.read_text()
 
 
 def test_accounts_are_those_that_the_chain_began_with(tmp_path: Path) -> None:
@@ -117,9 +117,7 @@ def test_accounts_are_those_that_the_chain_began_with(tmp_path: Path) -> None:
         shown = banner_of(node)
         assert answered(shown["faucet"][0])["code"] == 0
     assert shown["accounts"][1:] == list(dev_bank.dev_addresses("osmo"))
-    assert "NODERPC_BANK_PREFIX and NODERPC_BANK_COINS are only used for a new chain" in (
-        node.log.read_text()
-    )
+    assert "NODERPC_BANK_PREFIX and NODERPC_BANK_COINS have no effect" in (node.log.read_text())
 
 
 def test_a_bank_that_an_app_made_shows_its_accounts(tmp_path: Path) -> None:

@@ -88,8 +88,8 @@ def test_the_last_line_says_why_a_node_has_stopped_and_its_height(
         node.end(number)
         last = node.log.read_text().splitlines()[-1]
     found = re.search(
-        r"the node has stopped after (\w+): all blocks are stored, and the last that it has"
-        r" made is (\d+)$",
+        r"the node has stopped after (\w+): all blocks are stored; the last block that it has"
+        r" produced is (\d+)$",
         last,
     )
     assert found, last
@@ -111,7 +111,7 @@ def test_the_last_line_says_that_a_process_was_killed(tmp_path: Path) -> None:
         last = node.log.read_text().splitlines()[-1]
     assert others
     assert f"the node has stopped after SIGTERM: process {victim} was killed" in last
-    assert "stored is lost" in last
+    assert "unstored data is lost" in last
     assert "all blocks are stored" not in last
 
 
@@ -128,7 +128,7 @@ def test_an_error_of_the_start_is_json_too(tmp_path: Path) -> None:
     found = run_start("--home", "/proc/none", "--log_format", "json")
     line = json.loads(found.stderr)
     assert (line["event"], line["level"], line["status"]) == ("failed", "error", 78)
-    assert "set --home to a folder" in line["message"]
+    assert "choose a writable folder with --home" in line["message"]
     assert found.returncode == os.EX_CONFIG
 
 
@@ -159,7 +159,7 @@ def test_a_quiet_node_writes_errors(tmp_path: Path) -> None:
     command = [*COMMAND, "--home", "/proc/none", "--quiet"]
     found = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
     (line,) = found.stderr.splitlines()
-    assert "set --home to a folder" in line
+    assert "choose a writable folder with --home" in line
 
 
 def test_the_format_may_be_in_the_environment(tmp_path: Path) -> None:

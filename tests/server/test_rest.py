@@ -63,7 +63,7 @@ def test_an_address_serves_one_thing(tmp_path: Path) -> None:
     bank = ("--application", "bank", "--home", str(tmp_path))
     for address in (f"tcp://127.0.0.1:{free_port()}", f"unix://{tmp_path}/socket"):
         message = refusal(*bank, "--rpc.laddr", address, "--api.address", address, status=2)
-        assert f"{address} is wanted by --rpc.laddr and by --api.address" in message
+        assert f"{address} is set by --rpc.laddr and by --api.address" in message
 
 
 def test_its_address_is_named_by_its_flag(tmp_path: Path) -> None:
@@ -73,6 +73,6 @@ def test_its_address_is_named_by_its_flag(tmp_path: Path) -> None:
         tmp_path, "--application", "bank", "--api.address", f"127.0.0.1:{port}"
     ) as node:
         node.until_up()
-        assert "--api.address sets another" in refusal(
+        assert "set another address with --api.address" in refusal(
             *flags, "--api.address", f"127.0.0.1:{port}"
         )

@@ -91,7 +91,7 @@ def test_a_process_that_ends_by_itself_is_not_tried_again(tmp_path: Path) -> Non
     command = [sys.executable, "-m", "flask", "--app", app, "noderpc", "start"]
     message = refusal(command=command, status=1)
 
-    assert "a process of the node ended with 3 before it was ready" in message
+    assert "a process of the node ended with status 3 before it was ready" in message
     assert (tmp_path / "loads").read_text() == "xx"
 
 

@@ -128,9 +128,9 @@ def test_subscribers_over_tls_get_events_and_close_1001(
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("other", "are not a pair for TLS: key values mismatch"),
-        ("secret", "the key for TLS must have no passphrase"),
-        ("certificate", "are not a pair for TLS: no certificate or no key"),
+        ("other", "expected a TLS certificate in PEM and its key: key values mismatch"),
+        ("secret", "expected a TLS key without a passphrase"),
+        ("certificate", "expected a TLS certificate in PEM and its key: no certificate or no"),
         ("none", "for TLS: No such file or directory"),
     ],
 )

@@ -100,6 +100,6 @@ def test_an_exporter_that_is_not_installed_is_refused_in_one_line(
     done = run_start("--home", str(tmp_path), *ANY_PORTS, OTEL_TRACES_EXPORTER="pigeon")
     assert done.returncode == 78
     assert done.stderr == (
-        "Error: OTEL_TRACES_EXPORTER=pigeon is not installed:"
-        " pip install 'flask-noderpc[opentelemetry]', which has otlp and console\n"
+        "Error: OTEL_TRACES_EXPORTER: the exporter 'pigeon' is not installed;"
+        " for otlp and console, pip install 'flask-noderpc[opentelemetry]'\n"
     )

@@ -260,7 +260,7 @@ def test_an_application_that_fails_is_answered_500(node: Node, path: str) -> Non
     assert head[0] == "HTTP/1.1 500 Internal Server Error"
     assert "Connection: close" in head
     assert body == "Internal Server Error"
-    assert f"GET {path} failed\nTraceback" in node.log.read_text()
+    assert f"error while handling GET {path}\nTraceback" in node.log.read_text()
     assert node.children() == processes
 
 

@@ -69,7 +69,9 @@ def test_where_apps_get_no_socket_the_servers_that_give_one_are_named(app: Flask
     with running(make_server("127.0.0.1", 0, app, handler_class=Silent)) as port:
         status, text = asked(port, "/websocket", HANDSHAKE)
     assert status == 501
-    assert re.search("^no websocket: WSGIServer.* no socket: `noderpc start`, gunicorn", text)
+    assert re.search(
+        "^no websocket: WSGIServer.* the socket: use `noderpc start`, gunicorn", text
+    )
 
 
 def test_a_single_threaded_server_refuses_websockets(app: Flask) -> None:
@@ -78,7 +80,7 @@ def test_a_single_threaded_server_refuses_websockets(app: Flask) -> None:
         status, text = asked(port, "/websocket", HANDSHAKE)
         assert asked(port, "/health")[0] == 200
     assert status == 503
-    assert "has one thread, which would serve no other client: give gunicorn --threads" in text
+    assert "has one thread, which a websocket would block: run gunicorn with --threads" in text
 
 
 def test_hypercorn_is_reported_in_the_log(
@@ -88,5 +90,5 @@ def test_hypercorn_is_reported_in_the_log(
     Flask("host").register_blueprint(noderpc_bp)
     (message,) = caplog.messages
     assert message.startswith(
-        "hypercorn refuses websockets without asking the app: `noderpc start`"
+        "hypercorn does not serve websockets of WSGI apps: use `noderpc start`"
     )

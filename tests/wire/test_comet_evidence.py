@@ -378,7 +378,7 @@ IN_COMMIT = "invalid signed header: invalid commit: "
         (
             f"{BLOCK}.validator_set.validators.0.pub_key.value",
             "eHg=",
-            "invalid validator set: invalid validator #0: no address rule for a ed25519 key",
+            "invalid validator set: invalid validator #0: expected a key of a known type",
         ),
         (
             f"{BLOCK}.validator_set.validators.0.voting_power",

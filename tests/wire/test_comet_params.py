@@ -547,9 +547,13 @@ def test_custom_kinds_use_their_readers() -> None:
     loader = ParamLoader(Own, COMET_PARAMS)
 
     assert loader.from_uri({"after": '""'}) == Own("", None)
-    with pytest.raises(InvalidParams, match=": " + IN_JSON + "expected a cursor as an earlier"):
+    with pytest.raises(
+        InvalidParams, match=": " + IN_JSON + "expected a cursor from an earlier"
+    ):
         loader.from_json(b'["x",5]')
-    with pytest.raises(InvalidParams, match=": " + IN_URI + "after: is required"):
+    with pytest.raises(
+        InvalidParams, match=": " + IN_URI + "after: expected a value, got none"
+    ):
         loader.from_uri({})
 
 

@@ -101,7 +101,7 @@ def test_a_dialect_is_found_by_its_name() -> None:
     assert dialect_named("document") is DOCUMENT
     assert dialect_named("comet-0.38") is COMET_038
     assert DIALECTS["document"] is DOCUMENT
-    with pytest.raises(ConfigurationError, match="known are document"):
+    with pytest.raises(ConfigurationError, match="expected one of document"):
         dialect_named("latin")
 
 

@@ -144,14 +144,14 @@ def test_evidence_of_the_document_is_not_decoded(backend: chain.PeeredBackend) -
     accused = tuple(map(backend.reads.byzantine_validators, block.evidence))
     document = DOCUMENT.encode(responses.ResultBlock(block_id, block, accused))
 
-    with pytest.raises(DecodeError, match="block: its evidence has no votes"):
+    with pytest.raises(DecodeError, match="block: expected a block without evidence"):
         DOCUMENT.decode(responses.ResultBlock, document)
 
 
 @pytest.mark.parametrize("result", sorted(NOT_DECODED, key=repr))
 @EVERY_DIALECT
 def test_the_state_of_consensus_is_not_decoded(dialect: Dialect, result: type) -> None:
-    with pytest.raises(TypeError, match=f"does not decode {result.__name__}"):
+    with pytest.raises(TypeError, match=f"can.t decode {result.__name__}"):
         dialect.load(result, {})
 
 
@@ -272,15 +272,18 @@ def test_no_json_at_all_is_a_typed_error(dialect: Dialect, value: Any) -> None:
 @pytest.mark.parametrize(
     ("document", "reason"),
     [
-        (b"", "no JSON"),
-        (b"{", "no JSON"),
-        (b"\xff", "no JSON"),
-        (b"[" * 100_000, "no JSON: nested too deeply"),
-        (b'{"last_height":"' + b"9" * 100_000 + b'","block_metas":[]}', "last_height: '9"),
+        (b"", "not JSON"),
+        (b"{", "not JSON"),
+        (b"\xff", "not JSON"),
+        (b"[" * 100_000, "not JSON: nested too deeply"),
+        (
+            b'{"last_height":"' + b"9" * 100_000 + b'","block_metas":[]}',
+            "last_height: expected an integer in a string, got '9",
+        ),
         (b'{"last_height":1e400,"block_metas":[]}', ""),
         (b'{"last_height":"1","block_metas":[{}]}', "block_metas.0.block_id: is missing"),
         (b'{"last_height":"1","block_metas":[null]}', "block_metas.0: is null"),
-        (b'{"last_height":"1","block_metas":"x"}', "block_metas: 'x' is not a list"),
+        (b'{"last_height":"1","block_metas":"x"}', "block_metas: expected a list, got 'x'"),
     ],
 )
 @EVERY_DIALECT
@@ -319,5 +322,5 @@ def test_the_kind_of_evidence_must_be_that_of_its_value(backend: chain.PeeredBac
     document = dialect.encode(responses.ResultBlock(block_id, block))
     other = document.replace(b"DuplicateVoteEvidence", b"LightClientAttackEvidence")
 
-    with pytest.raises(DecodeError, match=r"^block.evidence.evidence.0: its value is of"):
+    with pytest.raises(DecodeError, match=r"^block.evidence.evidence.0: type: expected "):
         dialect.decode(responses.ResultBlock, other)

@@ -1,4 +1,4 @@
-"""The application ``bank``: accounts, balances and transactions of the Cosmos SDK."""
+"""The application ``bank``: accounts, balances and transactions like the Cosmos SDK's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Accounts: the SDK's keeper of x/auth, with its order of reads and writes."""
+"""Accounts, like the SDK's keeper of x/auth: reads and writes have its order, as they cost
+gas."""
 
 from __future__ import annotations
 
@@ -24,10 +25,10 @@ MODULE_ACCOUNTS = {
     "not_bonded_tokens_pool": ("burner", "staking"),
     "mint": ("minter",),
 }
-"""Names of module accounts, with their permissions."""
+"""Permissions of the module accounts, by name."""
 
 PARAMS_KEY, ACCOUNT_KEY = b"\0", b"\1"
-"""Key of the parameters, and prefix of the keys of accounts."""
+"""Store key of the parameters, and prefix of the accounts' store keys."""
 
 _NEXT_NUMBER, _BY_NUMBER = b"\2", b"accountNumber"
 
@@ -39,7 +40,7 @@ def module_address(name: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """An account of a user, or of a module with its name."""
+    """An account of a user or of a module; ``module`` is the module's name, or empty."""
 
     address: str
     number: int = 0
@@ -49,7 +50,7 @@ class Account:
     permissions: tuple[str, ...] = ()
 
     def encode(self) -> bytes:
-        """Encode the account as the stored ``Any``."""
+        """Return the account as an encoded ``Any``, the value in the store."""
         base = MESSAGES.encoder(BASE.removeprefix("/"))(self)
         if not self.module:
             return MESSAGES.encode("Any", type_url=BASE, value=base)
@@ -64,7 +65,7 @@ class Account:
 
 def decode(stored: bytes) -> Account:
     """Decode a stored account."""
-    # Any sender may choose a long key, which would fill the cache.
+    # Don't cache large accounts: a sender can choose a multisig key of any size.
     return _cached(stored) if len(stored) <= _CACHED_BYTES else _decode(stored)
 
 
@@ -100,7 +101,7 @@ class Params:
     sig_verify_cost_secp256k1: int = 1000
 
     def encode(self) -> bytes:
-        """Encode the message."""
+        """Return the encoded message."""
         return MESSAGES.encoder("AuthParams")(self)
 
 
@@ -111,17 +112,17 @@ def _decode_params(stored: bytes) -> Params:
 
 
 class Accounts:
-    """Accounts by their addresses of 20 bytes or more."""
+    """Accounts in the store, by address; ``show`` returns an address in bech32."""
 
     def __init__(self, store: Store, show: Callable[[bytes], str]) -> None:
         self._store, self._show = store, show
 
     def params(self) -> Params:
-        """Return the parameters."""
+        """Return the parameters of x/auth."""
         return _decode_params(self._store.get(PARAMS_KEY) or b"")
 
     def set_params(self, params: Params) -> None:
-        """Store the parameters."""
+        """Store the parameters of x/auth."""
         self._store.set(PARAMS_KEY, params.encode())
 
     def get(self, address: bytes) -> Account | None:
@@ -134,7 +135,7 @@ class Accounts:
         return self._store.has(ACCOUNT_KEY + address)
 
     def set(self, address: bytes, account: Account) -> None:
-        """Store an account, and its number."""
+        """Store an account, and its address under the account number."""
         before = self.get(address)
         if before is not None:
             self._store.delete(number_key(before.number))
@@ -150,12 +151,13 @@ class Accounts:
         return number
 
     def add(self, address: bytes) -> None:
-        """Make the account of a new user."""
+        """Create the account of a new user, with the next account number."""
         number = self.next_number()
         self.set(address, Account(self._show(address), number))
 
     def module(self, name: str) -> bytes:
-        """Return the address of a module's account, which is made if it is missing."""
+        """Return the address of a module's account, and create the account if it is
+        missing."""
         address = module_address(name)
         if self.get(address) is None:
             account = Account(
@@ -166,5 +168,5 @@ class Accounts:
 
 
 def number_key(number: int) -> bytes:
-    """Return the key that stores the address of the account with a number."""
+    """Return the store key under which the address with an account number is stored."""
     return _BY_NUMBER + number.to_bytes(8)

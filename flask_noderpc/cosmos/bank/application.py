@@ -1,4 +1,4 @@
-"""An application like the Cosmos SDK's: accounts, balances, and signed transactions."""
+"""The application ``bank``, whose accounts, balances and transactions are the Cosmos SDK's."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from .pending import PendingState, Recheck
 from .prices import Prices, parse_prices, show_prices
 from .state import RETAINED_HEIGHTS, Branch, app_hash, block_changes, find_head, head
 
-# Each transaction is decoded when it is checked, rechecked and delivered.
+# Decoded transactions are cached, as each is checked, rechecked and delivered.
 _DECODED_TXS, _DECODED_BYTES = 10_000, 32 << 20
 
 
 class Bank(Application):
-    """An application with accounts and balances, like the SDK's modules auth and bank.
+    """Application with accounts and balances, like the SDK's modules auth and bank.
 
-    ``prefix`` is the address prefix of a chain whose genesis has no address;
+    ``prefix`` is the address prefix of a new chain whose genesis has no addresses;
     ``retained_heights`` is the number of latest heights that can be queried and reverted to;
     ``min_gas_prices``, such as ``0.025stake``, is the price that a transaction must pay to be
     accepted. A subclass adds its own messages to ``handlers``.
@@ -59,7 +59,9 @@ class Bank(Application):
         min_gas_prices: str = "",
     ) -> None:
         if retained_heights < 1:
-            raise InvalidSetting("NODERPC_BANK_HEIGHTS: at least one height is retained")
+            raise InvalidSetting(
+                f"NODERPC_BANK_HEIGHTS: expected at least 1, got {retained_heights}"
+            )
         check_prefix(prefix)
         self._state, self._prefix, self._retained = app_state, prefix, retained_heights
         self._prices: Prices = parse_prices(min_gas_prices)
@@ -71,7 +73,7 @@ class Bank(Application):
         self._recheck: Recheck | None = None
         self._failing_check: ExecTxResult | None = None
         self._failing: TxError | None = None
-        # The configured failure of a transaction in the block that is being committed.
+        # The configured failure, if a transaction of the block that is being committed had it.
         self._failed: TxError | None = None
 
     def info(self) -> AppInfo:
@@ -118,8 +120,8 @@ class Bank(Application):
         return self._recheck.check(tx)
 
     def simulate(self, tx: bytes) -> ExecTxResult:
-        """Run a transaction after the pending ones, without its signatures and without a gas
-        limit."""
+        """Return the result of a transaction after the pending ones; signatures are not
+        checked and gas is not limited."""
         return self._pending.run(Mode.SIMULATE, tx)
 
     def _run(
@@ -162,7 +164,7 @@ class Bank(Application):
         )
 
     def commit(self, height: int) -> None:
-        # Another failure may have been configured meanwhile.
+        # Keep a failure that was configured since the block was executed.
         if self._failing is self._failed:
             self._failing = None
 
@@ -183,7 +185,7 @@ class Bank(Application):
 
 
 def bank(settings: Settings, path: str, memory: CacheMemory) -> Callable[[AppState], Bank]:
-    """Return the factory of the application with a mount's settings."""
+    """Return a function that makes the application with a mount's settings."""
     own = settings.of(CosmosSettings)
     return partial(
         Bank,

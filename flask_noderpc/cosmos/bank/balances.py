@@ -1,4 +1,4 @@
-"""Balances: the SDK's keeper of x/bank, with its order of reads, writes and events."""
+"""Balances, like the SDK's keeper of x/bank, with its order of reads, writes and events."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from .errors import INSUFFICIENT_FUNDS, INVALID_COINS, SEND_DISABLED, Panic, TxE
 from .state import Store
 
 SUPPLY, METADATA, BALANCES, HOLDERS, SEND_ENABLED, PARAMS = (bytes((n,)) for n in range(6))
-"""Prefixes of the store's keys."""
+"""Prefixes of the keys in the bank's store."""
 
 
 def event(kind: str, **attributes: str) -> Event:
-    """Return an event with indexed attributes, which is the SDK's default."""
+    """Return an event whose attributes are indexed, as they are by default in the SDK."""
     return Event(
         kind, tuple(EventAttribute(k.encode(), v.encode()) for k, v in attributes.items())
     )
 
 
 def balance_key(address: bytes, denom: str = "") -> bytes:
-    """Return the key of a balance, or the prefix of an account's balances."""
+    """Return the store key of a balance; without ``denom``, the key prefix of an account."""
     return BALANCES + bytes((len(address),)) + address + denom.encode()
 
 
 def holders_key(denom: str) -> bytes:
-    """Return the prefix of the keys of a denomination's holders."""
+    """Return the key prefix of the accounts that hold a denomination."""
     return HOLDERS + denom.encode() + b"\0"
 
 
@@ -85,7 +85,7 @@ class Balances:
                 raise TxError(SEND_DISABLED, f"{coin.denom} transfers are currently disabled")
 
     def send(self, sender: bytes, recipient: bytes, amount: Coins) -> None:
-        """Send coins, and make the recipient's account if it is missing; raise
+        """Send coins, and create the recipient's account if it is missing; raise
         :exc:`TxError`."""
         if not coins.is_valid(amount):
             raise TxError(INVALID_COINS, coins.show(amount))
@@ -102,7 +102,8 @@ class Balances:
     def send_to_many(
         self, sender: bytes, amount: Coins, outputs: Sequence[tuple[bytes, Coins]]
     ) -> None:
-        """Send the sum of coins to several recipients; raise :exc:`TxError`."""
+        """Send coins to several recipients; ``amount`` is the sum of the outputs. Raise
+        :exc:`TxError`."""
         own = self._show(sender)
         self.events.append(event("message", sender=own))
         for recipient, _ in outputs:
@@ -117,8 +118,8 @@ class Balances:
         return event("transfer", recipient=recipient, sender=sender, amount=coins.show(amount))
 
     def _subtract(self, address: bytes, amount: Coins) -> None:
-        # The SDK reads the account for locked coins of vesting accounts, which do not exist
-        # here.
+        # Read the account only to consume the same gas as the SDK, which looks for locked
+        # coins of vesting accounts; this bank has no such accounts.
         self._accounts.get(address)
         for coin in amount:
             balance = self.get(address, coin.denom)
@@ -146,5 +147,6 @@ class Balances:
 
 
 def is_blocked(address: bytes, names: Sequence[str]) -> bool:
-    """Return true for the account of one of these modules, to which transfers are refused."""
+    """Return true if an address is the account of one of these modules, which can't receive
+    transfers."""
     return any(address == module_address(name) for name in names)

@@ -1,4 +1,4 @@
-"""Context of a transaction: the state, the block, its gas and its events."""
+"""Context in which a transaction runs: the state, the block, its gas and its events."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Mode(Enum):
 
 
 class WrongPrefix(TxError):
-    """The address has the prefix of another chain."""
+    """Error for an address that has another chain's prefix."""
 
     def __init__(self, expected: str, found: str) -> None:
         self.found = found
@@ -38,16 +38,16 @@ class WrongPrefix(TxError):
 
 @dataclass(frozen=True, slots=True)
 class Codec:
-    """Addresses as text, with a prefix."""
+    """Conversion of addresses to and from bech32 with a prefix."""
 
     prefix: str
 
     def show(self, address: bytes) -> str:
-        """Return the text of an address."""
+        """Return an address in bech32."""
         return bech32.encode(self.prefix, address)
 
     def parse(self, text: str) -> bytes:
-        """Return the address of a text; raise :exc:`TxError`."""
+        """Return the bytes of a bech32 address; raise :exc:`TxError`."""
         if not text.strip():
             raise TxError(INTERNAL, "empty address string is not allowed")
         try:
@@ -64,8 +64,8 @@ class Codec:
         return address
 
     def parse_message(self, text: str) -> bytes:
-        """Return the address of a text; where messages are checked, the SDK has another error
-        for a wrong prefix."""
+        """Return the bytes of a bech32 address in a message; raise :exc:`TxError`, whose text
+        for a wrong prefix differs from :meth:`parse`, as in the SDK."""
         try:
             return self.parse(text)
         except WrongPrefix as error:
@@ -75,7 +75,7 @@ class Codec:
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """The block in which transactions run, or the last block during checks."""
+    """The block in which transactions run; in checks, the latest block."""
 
     head: Head
     height: int
@@ -84,13 +84,14 @@ class Environment:
 
     @property
     def codec(self) -> Codec:
-        """The codec of addresses."""
+        """Codec of the chain's addresses."""
         return Codec(self.head.prefix)
 
 
 @dataclass(slots=True)
 class Context:
-    """State that a message reads and writes; the writes of a failed message are dropped."""
+    """State, block, gas and events of a message; the writes of a failed message are
+    dropped."""
 
     branch: Branch
     environment: Environment
@@ -99,7 +100,7 @@ class Context:
 
     @property
     def codec(self) -> Codec:
-        """The codec of addresses."""
+        """Codec of the chain's addresses."""
         return self.environment.codec
 
     @property
@@ -114,6 +115,6 @@ class Context:
         return Balances(store, self.accounts, self.codec.show, self.events)
 
     def store(self, prefix: bytes) -> Store:
-        """Return the store of all keys with a prefix; the prefix of your own store ends in
-        ``/``."""
+        """Return the store of all keys with a prefix; give your own store a prefix that ends
+        in ``/``."""
         return Store(self.branch, prefix, self.meter)

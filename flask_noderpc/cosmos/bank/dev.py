@@ -1,4 +1,4 @@
-"""Accounts of a development chain, whose mnemonic is public."""
+"""Accounts of a development chain, with a publicly known mnemonic."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from .context import Codec
 from .genesis import DEFAULT_PREFIX, check_prefix, document, prefix_of, read_coins, state_of
 
 MNEMONIC = "test test test test test test test test test test test junk"
-"""A publicly known mnemonic, which the EVM's development accounts use, too."""
+"""The publicly known mnemonic of development chains, from which the EVM's development accounts
+are also derived."""
 
 COINS = "1000000000000stake,1000000000000token"
 """Default coins of each account."""
@@ -28,12 +29,12 @@ _COUNT = 10
 
 
 def dev_keys() -> tuple[PrivateKey, ...]:
-    """Return the keys of the ten accounts."""
+    """Return the private keys of the ten development accounts."""
     return tuple(derive(MNEMONIC, index) for index in range(_COUNT))
 
 
 def dev_addresses(prefix: str = DEFAULT_PREFIX) -> tuple[str, ...]:
-    """Return the addresses of the accounts."""
+    """Return the addresses of the ten development accounts."""
     return tuple(Codec(prefix).show(key.public.address) for key in dev_keys())
 
 
@@ -49,7 +50,8 @@ def app_state(prefix: str = DEFAULT_PREFIX, each: str = COINS) -> bytes:
 
 
 def accounts_of(genesis: Genesis) -> dict[str, Coins]:
-    """Return the addresses of a chain's genesis accounts, with their coins."""
+    """Return the coins of the development accounts in a genesis state, by address; accounts
+    that it does not have are omitted."""
     state = state_of(genesis)
     balances = {
         each["address"].text(): read_coins(each["coins"]) for each in state["bank"]["balances"]
@@ -59,7 +61,7 @@ def accounts_of(genesis: Genesis) -> dict[str, Coins]:
 
 
 class BankDevAccounts(DevAccounts):
-    """Ten accounts with coins, whose mnemonic is public."""
+    """Ten accounts with coins, derived from the publicly known mnemonic."""
 
     def app_state(self, settings: Settings) -> bytes:
         own = settings.of(CosmosSettings)
@@ -70,18 +72,18 @@ class BankDevAccounts(DevAccounts):
         found = accounts_of(genesis)
         if not found:
             log.warning(
-                "NODERPC_DEV: this chain began without the development accounts;"
-                " NODERPC_DATABASE at a new file makes a chain that has them"
+                "NODERPC_DEV: the genesis of this chain has no development accounts; set"
+                " NODERPC_DATABASE to a new file to start a chain that has them"
             )
             return
         of_new_chain = coins.parse(own.bank_coins)
         if found != dict.fromkeys(dev_addresses(own.bank_prefix), of_new_chain):
             log.warning(
-                "NODERPC_BANK_PREFIX and NODERPC_BANK_COINS are only used for a new chain, and"
-                " this one began with others: NODERPC_DATABASE at a new file (noderpc start:"
-                " --home) makes a chain that has them"
+                "NODERPC_BANK_PREFIX and NODERPC_BANK_COINS have no effect, as this chain"
+                " began with other values: set NODERPC_DATABASE to a new file (noderpc start:"
+                " --home) to start a chain with these"
             )
-        # Most hosts only show log lines from the level warning on.
+        # Log at the level warning, as most apps don't show lower ones.
         accounts_log.warning(
             "NODERPC_DEV: the mnemonic of these accounts is public; never send real funds to"
             " them\n%s\n%s",

@@ -1,4 +1,4 @@
-"""Errors with codes, codespaces and texts; SDK: types/errors, x/bank/types/errors.go."""
+"""Errors of transactions and queries; SDK: types/errors, x/bank/types/errors.go."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """A kind of error, as in results."""
+    """A kind of error: code, text and codespace of a failed result."""
 
     code: int
     text: str | None
@@ -15,7 +15,7 @@ class Code:
 
 
 class TxError(Exception):
-    """The error of a transaction or a query: its kind, and details."""
+    """Error of a transaction or a query; ``log`` is the detail and the text of its code."""
 
     def __init__(self, code: Code, detail: str | None = None) -> None:
         self.code = code
@@ -67,10 +67,10 @@ MULTIPLE_SENDERS = Code(9, "multiple senders not allowed", "bank")
 
 
 class Panic(Exception):
-    """An error at which the SDK's program panics."""
+    """Error at which the SDK panics."""
 
     def error(self) -> TxError:
-        """Return the error of the transaction."""
+        """Return the error of a transaction that panicked, with the SDK's text."""
         error = TxError(PANIC)
         error.log = f"recovered: {self}\nstack:\n"
         return error

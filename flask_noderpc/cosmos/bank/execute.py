@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class DecodedTx:
-    """A transaction with its messages."""
+    """A decoded transaction, and its decoded messages."""
 
     tx: Tx
     messages: tuple[Msg, ...]
@@ -65,15 +65,15 @@ class TxExecution:
     """Gas meter of the block in which the transaction is delivered."""
     min_gas_prices: dict[str, tuple[int, int]] = field(default_factory=dict)
     failure: TxError | None = None
-    """The error with which the messages must fail; ``None`` after it was used."""
+    """Error with which the transaction must fail, for tests; ``None`` after it was raised."""
     meter: GasMeter = field(default_factory=GasMeter)
     wanted: int = 0
     events: list[Event] = field(default_factory=list)
     responses: list[bytes] = field(default_factory=list)
 
     def result(self, raw: bytes, state: Branch, decode: Decode) -> ExecTxResult:
-        """Run a transaction and write its changes to ``state``; a failed transaction only
-        writes its fee and sequence."""
+        """Run a transaction, write its changes to ``state`` and return its result; a
+        transaction whose messages fail only pays its fee and increments sequences."""
         self.meter.consumed = self.environment.head.params_gas
         try:
             self._run(raw, state, decode)
@@ -125,7 +125,8 @@ class TxExecution:
             self.events = [*self.events, *events]
 
     def _refuse_unreadable(self, raw: bytes, decode: Decode) -> None:
-        """Refuse bytes that are not a transaction, which use no gas of the block."""
+        """Raise :exc:`TxError` for bytes that are not a transaction, without charging the
+        block gas."""
         try:
             decode(raw)
         except TxError as error:
@@ -176,8 +177,9 @@ class TxExecution:
         except (TxError, OutOfGas, *_PANICS):
             raise
         except Exception as error:
-            # If the error were raised, the producer would retry this block forever.
-            log.exception("the handler of %s failed", given.type.type_url)
+            # Report the error as the transaction's result; if it propagated, the producer
+            # would retry this block forever.
+            log.exception("message handler of %s raised an error", given.type.type_url)
             raise Panic(repr(error)) from None
 
     def _message_event(self, given: Msg, events: Sequence[Event]) -> Event:
@@ -196,8 +198,8 @@ class TxExecution:
             block.consume(self.meter.charged, "block gas meter")
 
     def _end(self) -> None:
-        # This transaction has failed already; gas beyond the limit only affects the following
-        # ones.
+        # Ignore that the block is out of gas: this transaction has failed already, and the
+        # next one is refused.
         with suppress(OutOfGas):
             self._charge_block()
 

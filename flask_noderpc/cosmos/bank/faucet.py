@@ -1,4 +1,4 @@
-"""A faucet: coins of the first development account."""
+"""Faucet that sends coins from the first development account."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from .dev import dev_keys
 from .errors import WRONG_SEQUENCE, TxError
 from .prices import parse_prices
 
-# Other transactions of the account may be pending, also from other processes.
+# Maximum number of sequences to try, as other processes may send from the account at the same
+# time.
 _TRIES = 20
 _EXPECTED = re.compile(r"expected (\d+), got")
 _GAS, _GAS_OF_A_COIN = 150_000, 50_000
@@ -30,15 +31,15 @@ _lock = threading.Lock()
 
 
 def send(backend: ChainBackend, recipient: str, amount: str) -> tuple[bytes, ExecTxResult]:
-    """Send coins such as ``10token,5stake`` to an address; return the transaction and its
-    check.
+    """Send coins such as ``10token,5stake`` to an address; return the encoded transaction and
+    the result of its check.
 
     Raise :exc:`~flask_noderpc.errors.ValueNotAllowed` for an invalid address or coins, and
     :exc:`~flask_noderpc.errors.NotSupported` for a chain without the account.
     """
     prefix = backend.application.sdk_prefix()
     if prefix is None:
-        raise NotSupported("this chain has no faucet: NODERPC_APPLICATION = 'bank' has one")
+        raise NotSupported("this chain has no faucet; NODERPC_APPLICATION = 'bank' has one")
     codec = Codec(prefix)
     given = _coins(amount)
     try:
@@ -55,7 +56,7 @@ def _coins(text: str) -> Coins:
     except InvalidCoins as error:
         raise ValueNotAllowed(str(error)) from None
     if not found:
-        raise ValueNotAllowed("no coins are named: 10stake,5token are some")
+        raise ValueNotAllowed("coins: expected coins such as 10stake,5token, got none")
     return found
 
 
@@ -66,7 +67,10 @@ def _send(
     path = "/cosmos.auth.v1beta1.Query/Account"
     found = backend.application.query(path, string(1, own), 0, False)
     if found.code:
-        raise NotSupported(f"this chain began without the development accounts: {found.log}")
+        raise NotSupported(
+            "the genesis of this chain has no development accounts; start a new chain with"
+            f" NODERPC_DEV ({found.log})"
+        )
     _check_denoms(backend, amount)
     account = decode(Message(found.value).blob(1))
     chain_id, sequence = backend.network.node_info().network, account.sequence
@@ -83,8 +87,7 @@ def _send(
 
 
 def _check_denoms(backend: ChainBackend, amount: Coins) -> None:
-    """Raise :exc:`~flask_noderpc.errors.ValueNotAllowed` for denominations that do not
-    exist."""
+    """Raise :exc:`~flask_noderpc.errors.ValueNotAllowed` for a denomination without supply."""
 
     def supply(method: str, request: bytes = b"") -> list[Message]:
         path = f"/cosmos.bank.v1beta1.Query/{method}"
@@ -107,7 +110,8 @@ def _body(sender: str, recipient: str, amount: Coins) -> bytes:
         amount=[coin.encode() for coin in amount],
     )
     sent = {"type_url": MSG_SEND.type_url, "value": value}
-    # The memo is random, as the mempool accepts the same bytes only once, even after a revert.
+    # A random memo makes each transaction unique: the mempool accepts the same bytes only
+    # once, even after a revert.
     return MESSAGES.encode("TxBody", messages=[sent], memo=f"faucet {token_hex(8)}")
 
 

@@ -1,4 +1,4 @@
-"""Gas: the cost of each step of a transaction; SDK: store/types/gas.go, store/gaskv."""
+"""Gas of store accesses, and gas meters; SDK: store/types/gas.go, store/gaskv."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ READ_BYTE, WRITE_BYTE = 3, 30
 
 
 class OutOfGas(Exception):
-    """A step costs more gas than is left; ``place`` is the SDK's name of the step."""
+    """Error for a step that costs more gas than remains; ``place`` is the SDK's name of the
+    step, such as ``txSize``."""
 
     def __init__(self, place: str) -> None:
         self.place = place
@@ -19,13 +20,13 @@ class OutOfGas(Exception):
 
 @dataclass(slots=True)
 class GasMeter:
-    """Counts gas up to a limit; ``None`` means no limit."""
+    """Counter of consumed gas; a limit of ``None`` means no limit."""
 
     limit: int | None = None
     consumed: int = 0
 
     def consume(self, amount: int, place: str) -> None:
-        """Count gas; raise :exc:`OutOfGas` beyond the limit."""
+        """Add an amount of gas; raise :exc:`OutOfGas` if the sum exceeds the limit."""
         self.consumed += amount
         if self.limit is not None and self.consumed > self.limit:
             raise OutOfGas(place)
@@ -41,7 +42,7 @@ class GasMeter:
         return self.limit is not None and self.consumed >= self.limit
 
     def out_of_gas(self, error: OutOfGas, wanted: int) -> str:
-        """Return the text of an error."""
+        """Return the SDK's error text for a transaction with the gas limit ``wanted``."""
         return (
             f"out of gas in location: {error.place}; gasWanted: {wanted}, gasUsed:"
             f" {self.consumed}"

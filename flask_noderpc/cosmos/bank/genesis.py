@@ -1,4 +1,4 @@
-"""State before the first block: ``app_state`` as the Cosmos SDK writes it."""
+"""State before the first block, from the ``app_state`` of a Cosmos SDK genesis document."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from .state import BANK, Branch, Head
 
 DEFAULT_PREFIX = "cosmos"
 
-# Maximum number of coins and modules in a description, and of characters of each.
+# Maximum number of coins or modules in a description, and maximum characters of each.
 _LISTED, _LISTED_TEXT = 100, 200
 
-# The modules are in the order in which the SDK makes their accounts.
+# Names of the modules' accounts, in the order in which the SDK creates them.
 _MODULES = {
     "distribution": ("distribution",),
     "staking": ("bonded_tokens_pool", "not_bonded_tokens_pool"),
@@ -43,8 +43,9 @@ def check_prefix(prefix: str) -> None:
 
 
 def first_state(genesis: Genesis, prefix: str) -> tuple[Branch, Head]:
-    """Return the state of a genesis document; ``prefix`` is used if the document has no
-    address. Raise :exc:`~flask_noderpc.errors.ConfigurationError` if the state is invalid."""
+    """Return the state of a genesis document and its head; ``prefix`` is used if the document
+    has no addresses. Raise :exc:`~flask_noderpc.errors.ConfigurationError` for an invalid
+    state."""
     try:
         document = state_of(genesis)
         refuse_older(document)
@@ -75,12 +76,14 @@ def first_state(genesis: Genesis, prefix: str) -> tuple[Branch, Head]:
 
 
 def state_of(genesis: Genesis) -> Item:
-    """Return the application's state of a genesis document; raise :exc:`ValueError`."""
+    """Return the ``app_state`` of a genesis document; raise :exc:`ValueError` if it is not
+    JSON."""
     return Item(jsoncodec.decode(genesis.app_state or b"{}"))
 
 
 def describe(genesis: Genesis) -> dict[str, str]:
-    """Return modules, accounts and supply of a valid state."""
+    """Return texts that describe a valid state: modules, number of accounts and of balances,
+    and supply."""
     state = state_of(genesis)
     owned = [read_coins(each["coins"]) for each in state["bank"]["balances"]]
     return {
@@ -101,26 +104,28 @@ def _refuse_gentxs(document: Item) -> None:
     transactions = document["genutil"]["gen_txs"]
     if count := len(list(transactions)):
         transactions.refuse(
-            f"the validators of this chain are made by {count} transactions, which are not"
-            " executed here: name the validators in the document itself, in"
-            " `consensus.validators` (in CometBFT's form `validators`)"
+            f"expected no gentxs, got {count}: transactions that create validators are not"
+            " executed here; list the validators in the document itself, in"
+            " `consensus.validators` (in a CometBFT genesis `validators`)"
         )
 
 
 def _params_size(params: ConsensusParams) -> int:
-    """Return the size of the consensus parameters and of their key in the SDK's store."""
+    """Return the bytes of the consensus parameters and of their key in the SDK's store."""
     return len(b"Consensus") + len(consensus_params(params))
 
 
 def prefix_of(document: Item) -> str | None:
-    """Return the prefix of a genesis state's addresses; ``None`` without addresses."""
+    """Return the address prefix of a genesis state; ``None`` if it has no addresses."""
     addresses = [each["address"] for each in document["bank"]["balances"]]
     addresses += [_base(each)["address"] for each in document["auth"]["accounts"]]
     prefixes = {
         each.read(lambda text: bech32.decode(text)[0], "an address") for each in addresses
     }
     if len(prefixes) > 1:
-        raise InvalidState(f"addresses have several prefixes: {', '.join(sorted(prefixes))}")
+        raise InvalidState(
+            f"expected addresses with one prefix, got {', '.join(sorted(prefixes))}"
+        )
     return prefixes.pop() if prefixes else None
 
 
@@ -153,17 +158,17 @@ def _params(given: Item) -> Params:
         if field.name in given.members:
             numbers[field.name] = given[field.name].whole_number()
             if not numbers[field.name]:
-                given[field.name].refuse("it is 0: the SDK takes numbers from 1")
+                given[field.name].refuse("expected at least 1, got 0")
     return Params(**numbers)
 
 
 def _with_own_numbers(accounts: Sequence[Account]) -> Iterable[Account]:
-    """Yield the accounts; those that repeat a number get the lowest unused one."""
+    """Yield the accounts; an account with the number of an earlier one gets the lowest unused
+    number."""
     used = {account.number for account in accounts}
     if accounts and max(used) > 1_000_000:
         raise InvalidState(
-            f"auth.accounts: account_number {max(used)}: expected at most 1,000,000, as the"
-            " SDK increments its counter up to it"
+            f"auth.accounts: expected account_number of at most 1,000,000, got {max(used)}"
         )
     seen: set[int] = set()
     unused = 0
@@ -181,7 +186,7 @@ def _with_own_numbers(accounts: Sequence[Account]) -> Iterable[Account]:
 def _account(given: Item) -> Account:
     kind = given["@type"].required_text()
     if kind not in (BASE, MODULE):
-        given["@type"].refuse(f"{short_repr(kind)} is not known: {BASE} and {MODULE} are")
+        given["@type"].refuse(f"expected {BASE} or {MODULE}, got {short_repr(kind)}")
     base, is_module = _base(given), kind == MODULE
     key = base["pub_key"]
     return Account(
@@ -195,7 +200,7 @@ def _account(given: Item) -> Account:
 
 
 def read_coins(given: Item) -> Coins:
-    """Read coins from JSON and sort them; raise :exc:`InvalidState`."""
+    """Return coins from JSON, sorted by denomination; raise :exc:`InvalidState`."""
     found = tuple(sorted(map(_coin, given), key=lambda coin: coin.denom))
     given.read(lambda _: coins.check(found), "coins")
     return found
@@ -243,7 +248,7 @@ def _sum(balance: Item, *parts: Coins) -> Coins:
 
 
 def document(prefix: str, owned: Mapping[bytes, Coins]) -> bytes:
-    """Return the ``app_state`` of a chain whose accounts have these coins."""
+    """Return the ``app_state`` of a chain with the coins ``owned``, by address."""
     show = Codec(prefix).show
     accounts = [
         {

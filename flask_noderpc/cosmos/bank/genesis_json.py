@@ -1,4 +1,4 @@
-"""Values of a genesis document's ``app_state``, with errors that name the member."""
+"""Parsing of a genesis document's ``app_state``, with errors that name the invalid member."""
 
 from __future__ import annotations
 
@@ -12,28 +12,29 @@ from .errors import TxError
 T = TypeVar("T")
 
 _MAX_DIGITS = 20
-# The SDK's errors repeat the invalid value.
+# Error texts are cut, as the SDK's errors repeat the invalid value.
 _MAX_TEXT = 400
 
 
 class InvalidState(ValueError):
-    """The state is not in the Cosmos SDK's form; the text names the member."""
+    """Error for an ``app_state`` that the Cosmos SDK would not accept; it names the member."""
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A value and its path. An absent member is null."""
+    """A JSON value of the state and its path, for errors; a missing member has the value
+    null."""
 
     value: Any
     path: str = ""
 
     def __getitem__(self, name: str) -> Item:
-        """Return a member of an object; null has no members."""
+        """Return a member of an object; a missing one, or one of null, is null."""
         path = f"{self.path}.{name}" if self.path else name
         return Item(self.members.get(name), path)
 
     def __iter__(self) -> Iterator[Item]:
-        """Yield the items of a list; null has no items."""
+        """Yield the elements of a list; null counts as an empty list."""
         if not isinstance(self.value, list | None):
             self._refuse_kind("a list")
         for at, each in enumerate(self.value or ()):
@@ -41,29 +42,30 @@ class Item:
 
     @property
     def members(self) -> Mapping[str, Any]:
-        """Members of an object by name; null has no members."""
+        """Members of an object by name; null counts as an empty object."""
         if not isinstance(self.value, dict | None):
             self._refuse_kind("an object")
         return self.value or {}
 
     def text(self) -> str:
-        """Return a string; null is an empty string."""
+        """Return a string; null counts as an empty string."""
         if not isinstance(self.value, str | None):
             self._refuse_kind("a string")
         return self.value or ""
 
     def required_text(self) -> str:
-        """Return a string, and refuse an empty one."""
+        """Return a string; raise :exc:`InvalidState` if it is empty."""
         return self.text() or self._refuse_kind("a string that is not empty")
 
     def flag(self, *, default: bool = False) -> bool:
-        """Return true or false."""
+        """Return a boolean; null counts as ``default``."""
         if not isinstance(self.value, bool | None):
             self._refuse_kind("true or false")
         return default if self.value is None else self.value
 
     def whole_number(self, bits: int = 64) -> int:
-        """Return a number, 0 for null; refuse negative numbers, and those with more bits."""
+        """Return a whole number of at most ``bits`` bits from a JSON number or string; null is
+        0."""
         text = "0" if self.value is None else str(self.value)
         is_number = text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS
         if isinstance(self.value, bool | float) or not is_number or int(text) >> bits:
@@ -71,8 +73,10 @@ class Item:
         return int(text)
 
     def read(self, parse: Callable[[Any], T], expected: str) -> T:
-        """Return the result of ``parse`` for the value; refuse the value if ``parse`` raises an
-        error."""
+        """Return ``parse(value)``; raise :exc:`InvalidState` if ``parse`` fails.
+
+        ``expected`` describes a valid value in the error.
+        """
         try:
             return parse(self.value)
         except (InvalidState, RecursionError):
@@ -93,23 +97,23 @@ class Item:
         self.refuse(f"expected {expected}, {given}")
 
 
-_READ = "documents of the Cosmos SDK 0.40 and later are read"
-_MIGRATE = "the `migrate` command of the chain's own program converts older ones"
+_READ = "expected the genesis of Cosmos SDK 0.40 or later"
+_MIGRATE = "convert it with the `migrate` command of the chain's own program"
 
 
 def refuse_older(state: Item) -> None:
     """Raise :exc:`InvalidState` for a state of the Cosmos SDK before 0.40."""
     found = ""
     if isinstance(state["accounts"].value, list):
-        found = "`accounts` at the top level is of the Cosmos SDK before 0.38"
+        found = "`accounts` is a top-level member, as before 0.38"
     elif isinstance(state["supply"].value, dict):
-        found = "the module `supply` is of the Cosmos SDK before 0.40"
+        found = "there is a module `supply`, as before 0.40"
     elif isinstance(state["bank"]["send_enabled"].value, bool):
-        found = "`bank.send_enabled` as true or false is of the Cosmos SDK before 0.40"
+        found = "`bank.send_enabled` is a boolean, as before 0.40"
     elif any(map(_is_amino, state["auth"]["accounts"])):
-        found = "an account of `type` and `value` is of the Cosmos SDK before 0.40"
+        found = "an account has `type` and `value`, as before 0.40"
     if found:
-        raise InvalidState(f"{found}; {_READ}, and {_MIGRATE}")
+        raise InvalidState(f"{_READ}, got an older one: {found}; {_MIGRATE}")
 
 
 def _is_amino(account: Item) -> bool:

@@ -1,4 +1,4 @@
-"""Messages and their handlers: x/bank's, and those that a chain adds."""
+"""Message handlers of x/bank, and the registry to which a chain adds handlers of its own."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from .errors import (
 )
 
 Handle = Callable[[Context, Values], bytes | None]
-"""A function that executes a message, and returns the bytes of its response, if it has any;
-raises :exc:`TxError`."""
+"""A function that executes a message and returns the encoded response, or ``None`` if it is
+empty; it may raise :exc:`TxError`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Handler:
-    """A type of message with its handler."""
+    """A message type, and the function that executes its messages."""
 
     type: MessageType
     handle: Handle
@@ -46,7 +46,7 @@ class Registry:
         self._kinds: dict[str, Kind] = {
             **keys.KINDS,
             **{name: handler.type.kind for name, handler in self._handlers.items()},
-            # Types of responses are known, although they can't be sent as messages.
+            # Response types can be resolved, although they can't be sent as messages.
             **{
                 handler.type.response_url: Kind(f"{handler.type.kind.name}Response")
                 for handler in self._handlers.values()
@@ -54,17 +54,17 @@ class Registry:
         }
 
     def resolve(self, type_url: str) -> Kind | None:
-        """Return a type by its name, or ``None``."""
+        """Return the type of a message, response or key by type URL, or ``None``."""
         return self._kinds.get(type_url)
 
     def decode(self, given: AnyValue) -> Msg:
-        """Return a message; raise
+        """Return the message in an ``Any``; raise
         :exc:`~flask_noderpc.cosmos.protocol.fields.InvalidMessage`."""
         handler = self._handlers.get(given.type_url)
         return decode(given, handler.type if handler else None)
 
     def handle(self, context: Context, message: Msg) -> bytes:
-        """Execute a message; return its response."""
+        """Execute a message; return its encoded response."""
         return self._handlers[message.type.type_url].handle(context, message.values) or b""
 
 

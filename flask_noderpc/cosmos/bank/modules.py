@@ -1,4 +1,4 @@
-"""Genesis state of modules that are only queried, and do nothing here."""
+"""Genesis state of staking, mint and distribution, which can be queried but do nothing."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from .state import Branch
 STAKING, MINT, DISTRIBUTION = "staking", "mint", "distribution"
 
 VALIDATOR = b"staking/\x21"
-"""Prefix of the keys of validators."""
+"""Prefix of the validators' store keys."""
 
 VALOPER = "valoper"
-"""Suffix of the prefix of validators' addresses."""
+"""Suffix that the address prefix has for validator operators."""
 
 _PARAMS = {STAKING: "StakingParams", MINT: "MintParams", DISTRIBUTION: "DistributionParams"}
 
 STATUSES = {"BOND_STATUS_UNBONDED": 1, "BOND_STATUS_UNBONDING": 2, "BOND_STATUS_BONDED": 3}
-"""Numbers of a validator's states."""
+"""Numbers of the validator states, by name."""
 
 _MAX_SECONDS = 1 << 63
 
 
 def params_key(module: str) -> bytes:
-    """Return the key of a module's parameters."""
+    """Return the store key of a module's parameters."""
     return module.encode() + b"/params"
 
 
@@ -86,7 +86,7 @@ _READ: dict[str, Callable[[Item], object]] = {
     "uint32": lambda given: given.whole_number(32),
     "uint64": Item.whole_number,
 }
-"""Functions that read the value of a field, by its type."""
+"""Functions that convert a field's JSON value, by field type."""
 
 
 def encode(name: str, given: Item) -> bytes:

@@ -1,6 +1,6 @@
-"""State after all pending transactions, in which new ones are checked.
+"""State after all pending transactions, against which new transactions are checked.
 
-It follows from the committed state and the mempool, which several processes share.
+Each process computes it from the committed state and the mempool, which processes share.
 """
 
 from __future__ import annotations
@@ -16,17 +16,19 @@ from .state import Branch, Head, head
 RunTx = Callable[[Mode, bytes, Branch, Environment], ExecTxResult]
 
 _PAGE = 1_000
-# Number of attempts, as a block may be committed meanwhile.
+# Maximum number of attempts to run a transaction while other processes commit blocks.
 _TRIES = 5
 
 
 def environment(latest: Head) -> Environment:
-    """Return the block in which transactions are checked: the last one, or the first."""
+    """Return the environment of a check: the latest block, or the first block if the chain has
+    none yet."""
     return Environment(latest, latest.height or latest.initial_height, latest.time)
 
 
 class PendingState:
-    """The state after the pending transactions; it is continued if possible."""
+    """The state after the pending transactions; new ones are added to it while there is no new
+    block."""
 
     def __init__(self, state: AppState, run: RunTx) -> None:
         self._state, self._run = state, run
@@ -34,8 +36,11 @@ class PendingState:
         self._begin(None)
 
     def forget(self) -> None:
-        """Start again, as blocks are about to be reverted: values read meanwhile may belong to
-        them, and the same last block may be made again."""
+        """Discard the state before blocks are reverted.
+
+        A later comparison of the latest block can't detect the revert, as the same block may
+        be made again.
+        """
         with self._lock:
             self._begin(None)
 
@@ -44,16 +49,19 @@ class PendingState:
         self._branch = Branch(self._state.get)
         self._cursor = 0
         self._stored: set[bytes] = set()
-        # Transactions that were not stored yet when they were run.
+        # Transactions that have run on this state, but are not yet stored in the mempool's
+        # table.
         self._incoming: list[bytes] = []
 
     def run(self, mode: Mode, tx: bytes) -> ExecTxResult:
-        """Run a transaction after the pending ones, and drop its writes."""
+        """Return the result of a transaction after the pending ones; its writes are
+        dropped."""
         for _ in range(_TRIES):
             with self._lock:
                 latest = head(self._state)
                 self._follow(latest)
-                # The lock is free here, so a long simulation does not block others.
+                # Run on a copy without the lock, so that a long simulation blocks no other
+                # call.
                 branch = self._branch.copy()
             result = self._run(mode, tx, branch, environment(latest))
             if head(self._state) == latest:
@@ -68,7 +76,8 @@ class PendingState:
             self._go_on(latest)
 
     def _go_on(self, latest: Head) -> bool:
-        """Run the transactions that were added; return false if others were removed."""
+        """Run the transactions that were added to the mempool; return false if any were
+        removed from it, so that the state must be computed again."""
         found = self._state.waiting(self._cursor, _PAGE)
         coming, stored = found.incoming, list(found.stored)
         while len(found.stored) == _PAGE:
@@ -90,7 +99,7 @@ class PendingState:
 
 
 class Recheck:
-    """Checks all pending transactions again, one after the other, after a new block."""
+    """Repeated check of all pending transactions, in order, after a new block."""
 
     def __init__(self, state: AppState, run: RunTx) -> None:
         self._run = run
@@ -98,5 +107,5 @@ class Recheck:
         self._branch = Branch(state.get)
 
     def check(self, tx: bytes) -> ExecTxResult:
-        """Check the next transaction."""
+        """Return the check result of the next pending transaction."""
         return self._run(Mode.RECHECK, tx, self._branch, environment(self._head))

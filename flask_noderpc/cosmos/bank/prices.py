@@ -1,4 +1,4 @@
-"""Gas prices that a transaction must pay to be accepted."""
+"""Minimum gas prices, which a transaction must pay to enter the mempool."""
 
 from __future__ import annotations
 
@@ -8,24 +8,25 @@ from ...errors import InvalidSetting, short_repr
 from ..protocol.coins import InvalidCoins, check_denom
 
 Prices = dict[str, tuple[int, int]]
-"""Numerator and denominator by denomination."""
+"""Prices as numerator and denominator, by denomination."""
 
 _PRICE = re.compile(r"([0-9]{1,60})(?:\.([0-9]{1,18}))?([a-zA-Z].*)", re.ASCII)
 
 
 def parse_prices(text: str) -> Prices:
     """Return the prices of a text such as ``0.025stake,1token``; raise
-    :exc:`~flask_noderpc.errors.InvalidSetting`."""
+    :exc:`~flask_noderpc.errors.InvalidSetting` if it is invalid."""
     found: Prices = {}
     for part in filter(None, map(str.strip, text.split(","))):
         match = _PRICE.fullmatch(part)
         try:
             if match is None:
-                raise InvalidCoins("expected a price such as 0.025stake")
+                raise InvalidCoins("an amount and a denomination are needed")
             check_denom(match[3])
         except InvalidCoins as error:
             raise InvalidSetting(
-                f"min_gas_prices: {short_repr(part)} is not a price: {error}"
+                "min_gas_prices: expected prices such as 0.025stake, got"
+                f" {short_repr(part)}: {error}"
             ) from None
         fraction = match[2] or ""
         if price := int(match[1] + fraction):

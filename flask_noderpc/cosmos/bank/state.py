@@ -1,7 +1,8 @@
-"""State: the SDK's keys in stores, with their values before each of the last blocks.
+"""State of the bank: the SDK's stores of keys and values, now and after each recent block.
 
-The current value of a key is stored under the key. Its value before a block is stored under the
-key with the block's height. A past state is read from these values, and a revert restores them.
+A key's current value is stored under the key. If a block changes it, the old value is stored
+under the key and the block's height. Past states are read from old values; a revert restores
+them.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from . import gas
 from .gas import GasMeter
 
 ACCOUNTS, BANK = b"acc/", b"bank/"
-"""Prefixes of the keys of the SDK's two stores."""
+"""Key prefixes of the two SDK stores, of x/auth and x/bank."""
 
 RETAINED_HEIGHTS = 100
 """Default number of latest heights whose state is retained."""
@@ -32,7 +33,7 @@ Get = Callable[[bytes], bytes | None]
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The chain of a state, and its last block."""
+    """Values of the chain and of its latest block, stored with the state."""
 
     chain_id: str
     prefix: str
@@ -41,9 +42,9 @@ class Head:
     max_gas: int
     """Maximum gas of a block; -1 means no limit."""
     params_gas: int
-    """Gas for reading the consensus parameters."""
+    """Gas that the SDK charges a transaction for reading the consensus parameters."""
     height: int
-    """Height of the last block; 0 before the first."""
+    """Height of the latest block; 0 before the first."""
     time: int
     app_hash: bytes
 
@@ -67,7 +68,10 @@ def head(state: AppState) -> Head:
     """Return the head; raise :exc:`~flask_noderpc.errors.StoreError` if it is missing."""
     found = find_head(state.get)
     if found is None:
-        raise StoreError("the chain is not started, or its state is another application's")
+        raise StoreError(
+            "the store has no state of the application bank: the chain is not started, or"
+            " belongs to another application; check NODERPC_APPLICATION and NODERPC_DATABASE"
+        )
     return found
 
 
@@ -83,7 +87,7 @@ def head_changes(new: Head) -> Changes:
 
 
 class Branch:
-    """A state with pending changes, which may be written or dropped."""
+    """A state with uncommitted writes, which may be applied or dropped."""
 
     def __init__(self, get: Get) -> None:
         self._get = get
@@ -91,31 +95,31 @@ class Branch:
         self.writes: dict[bytes, bytes | None] = {}
 
     def get(self, key: bytes) -> bytes | None:
-        """Return a value."""
+        """Return the value of a key with the writes applied, or ``None``."""
         return self.writes[key] if key in self.writes else self.before(key)
 
     def before(self, key: bytes) -> bytes | None:
-        """Return a value as it was when the branch was made."""
+        """Return the value of a key without the branch's writes, or ``None``."""
         if key not in self._read:
             self._read[key] = self._get(key)
         return self._read[key]
 
     def changed_values(self) -> dict[bytes, bytes | None]:
-        """Return the writes that change a value."""
+        """Return the writes whose value differs from the value before."""
         return {key: value for key, value in self.writes.items() if self.before(key) != value}
 
     def branch(self) -> Branch:
-        """Return a branch of this one."""
+        """Return a new branch on top of this one."""
         return Branch(self.get)
 
     def copy(self) -> Branch:
-        """Return a second branch with the same state and changes."""
+        """Return a branch on the same state with a copy of the writes."""
         other = Branch(self._get)
         other._read, other.writes = self._read, dict(self.writes)
         return other
 
     def apply(self, other: Branch) -> None:
-        """Write the changes of a branch that was made from this one."""
+        """Add the writes of a branch on top of this one."""
         self.writes |= other.writes
 
 
@@ -131,7 +135,7 @@ class Store:
         return self._branch.get(self._prefix + key) is not None
 
     def get(self, key: bytes) -> bytes | None:
-        """Return a value."""
+        """Return the value of a key, or ``None``."""
         self._meter.consume(gas.READ, "ReadFlat")
         value = self._branch.get(self._prefix + key)
         self._meter.consume(gas.READ_BYTE * len(key), "ReadPerByte")
@@ -139,20 +143,20 @@ class Store:
         return value
 
     def set(self, key: bytes, value: bytes) -> None:
-        """Write a value."""
+        """Write the value of a key."""
         self._meter.consume(gas.WRITE, "WriteFlat")
         self._meter.consume(gas.WRITE_BYTE * len(key), "WritePerByte")
         self._meter.consume(gas.WRITE_BYTE * len(value), "WritePerByte")
         self._branch.writes[self._prefix + key] = value
 
     def delete(self, key: bytes) -> None:
-        """Remove a value."""
+        """Remove a key."""
         self._meter.consume(gas.DELETE, "Delete")
         self._branch.writes[self._prefix + key] = None
 
 
 def app_hash(before: bytes, changed: Mapping[bytes, bytes | None]) -> bytes:
-    """Return the hash of a state, from the previous hash and the changes."""
+    """Return the app hash after a block, from the hash before and the changed values."""
     if not changed:
         return before
     listed = [[key, changed[key]] for key in sorted(changed)]
@@ -160,8 +164,8 @@ def app_hash(before: bytes, changed: Mapping[bytes, bytes | None]) -> bytes:
 
 
 def block_changes(state: AppState, branch: Branch, new: Head, retained: int) -> Changes:
-    """Return the writes of a block, and the removal of values that are not retained any
-    longer."""
+    """Return what to write for a block: its changes, the old values, and the removal of old
+    values of blocks that are no longer retained."""
     values = {**branch.changed_values(), _HEAD: new.encode()}
     before = {_old_key(key, new.height): jsoncodec.pack([branch.before(key)]) for key in values}
     written = {_written_key(new.height): jsoncodec.pack(list(values))}
@@ -169,9 +173,10 @@ def block_changes(state: AppState, branch: Branch, new: Head, retained: int) -> 
 
 
 def _too_old(state: AppState, height: int) -> Changes:
-    """Return the removal of the oldest heights up to a height.
+    """Return the removal of the old values of blocks up to a height.
 
-    At most two heights are removed, in case the number of retained heights has become lower.
+    Only the two oldest blocks are removed: one is needed per block, and a second one reduces
+    the backlog after NODERPC_BANK_HEIGHTS was lowered.
     """
     found: dict[bytes, bytes | None] = {}
     for key, stored in state.range(_WRITTEN, None, 2):
@@ -193,8 +198,8 @@ def undo_changes(state: AppState, latest: Head, height: int) -> Changes:
         keys = _written_keys(state, undone)
         if keys is None:
             raise NotSupported(
-                f"the state before block {undone} is no longer retained: NODERPC_BANK_HEIGHTS"
-                " has how many are"
+                f"the state before block {undone} is no longer stored; raise"
+                " NODERPC_BANK_HEIGHTS to store more heights"
             )
         for key in keys:
             restored[key] = _before(state, key, undone)
@@ -205,7 +210,10 @@ def undo_changes(state: AppState, latest: Head, height: int) -> Changes:
 def _before(state: AppState, key: bytes, height: int) -> bytes | None:
     stored = state.get(_old_key(key, height))
     if stored is None:
-        raise StoreError(f"the state before block {height} is damaged")
+        raise StoreError(
+            f"the state before block {height} is damaged: an old value is missing; restore a"
+            " backup"
+        )
     return cast("bytes | None", jsoncodec.unpack(stored)[0])
 
 
@@ -215,12 +223,12 @@ def _written_keys(state: AppState, height: int) -> list[bytes] | None:
 
 
 def is_retained(state: AppState, latest: Head, height: int) -> bool:
-    """Return true if the state after a block can be read."""
+    """Return true if the state after the block at a height can be read."""
     return height == latest.height or state.get(_written_key(height + 1)) is not None
 
 
 def read_at(state: AppState, height: int) -> Get:
-    """Return a function that reads values after a block, while they are retained."""
+    """Return a function that reads values as they were after the block at a height."""
 
     def get(key: bytes) -> bytes | None:
         # Read the current value first: a block that is committed in between stores it as an old
@@ -242,8 +250,8 @@ def verify(state: AppState, chain: ChainReads) -> None:
         before = chain.block_meta(height).header.app_hash
         if app_hash(before, changed) != chain.results(height).app_hash:
             raise InvalidBlock(
-                f"app_state: the writes of block {height} do not match its app hash: restore"
-                " a backup"
+                f"app_state: the stored writes of block {height} do not match its app hash;"
+                " restore a backup"
             )
         height -= 1
 
@@ -254,7 +262,10 @@ _PAGE = 500
 def range_at(
     state: AppState, height: int, prefix: bytes, after: bytes | None = None
 ) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the pairs after a block whose keys begin with a prefix, in order."""
+    """Yield the keys with a prefix and their values after the block at a height, by key.
+
+    ``after`` is the key after which to start.
+    """
     get = read_at(state, height)
     seen = after
     while True:
@@ -272,7 +283,7 @@ def range_at(
 def _removed(
     state: AppState, prefix: bytes, after: bytes | None, last: bytes | None
 ) -> Iterator[bytes]:
-    """Yield the keys with a prefix that had other values before."""
+    """Yield the keys with a prefix that have old values, which may be removed by now."""
     place = None if after is None else _old_prefix(after) + b"\xff"
     stop = None if last is None else _old_prefix(last) + b"\xff"
     while found := state.range(_OLD + _escaped(prefix), place, _PAGE):
@@ -292,7 +303,8 @@ def _unescaped(stored: bytes) -> bytes:
 
 
 def _old_prefix(key: bytes) -> bytes:
-    # With this escaping no key is a prefix of another, and the order of keys is preserved.
+    # The escaping and this end mark ensure that no key is a prefix of another, and keep the
+    # order.
     return _OLD + _escaped(key) + b"\0\1"
 
 

@@ -1,4 +1,4 @@
-"""Bech32 addresses of any length: BIP 173."""
+"""Bech32 addresses (BIP 173), without the limit on their length."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ _VALUES = {char: value for value, char in enumerate(_CHARS)}
 _GENERATOR = (0x3B6A57B2, 0x26508E6D, 0x1EA119FA, 0x3D4233DD, 0x2A1462B3)
 _CHECKSUM = 6
 _MIN, _MAX = 8, 1023
-# Maximum length in BIP 173.
+# BIP 173: maximum length of the prefix.
 _MAX_PREFIX = 83
 
 
 class InvalidBech32(ValueError):
-    """The text is not valid bech32."""
+    """Error for a text that is not valid bech32."""
 
 
 def check_prefix(prefix: str) -> None:
@@ -23,8 +23,8 @@ def check_prefix(prefix: str) -> None:
     allowed = all("!" <= char <= "~" for char in prefix) and prefix == prefix.lower()
     if not allowed or not 1 <= len(prefix) <= _MAX_PREFIX:
         raise InvalidBech32(
-            f"a prefix has 1 to {_MAX_PREFIX} characters, none of them a space, beyond ASCII or"
-            " in upper case"
+            f"expected a prefix of 1 to {_MAX_PREFIX} printable ASCII characters,"
+            " without spaces and upper-case letters"
         )
 
 
@@ -97,7 +97,7 @@ def _bytes(values: list[int]) -> bytes:
     for value in values:
         bits = bits << 5 | value
     count, rest = divmod(len(values) * 5, 8)
-    # In BIP 173 the padding is zeros, and shorter than a value.
+    # BIP 173: the padding has at most four bits, which are zero.
     if rest >= 5 or bits & (1 << rest) - 1:
         raise InvalidBech32("invalid incomplete group")
     return (bits >> rest).to_bytes(count)

@@ -1,4 +1,4 @@
-"""Amounts of denominations, with the SDK's rules and texts; SDK: types/coin.go, math/int.go."""
+"""Coins, with the SDK's rules and error texts; SDK: types/coin.go, math/int.go."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from .proto import MESSAGES
 
 MAX_BITS = 256
-"""Number of bits in the SDK's Int."""
+"""Maximum number of bits of the SDK's Int."""
 
-# Texts with more digits exceed the maximum in any base.
+# A number with more digits has more than MAX_BITS bits in any base.
 _MAX_DIGITS = 4_000
 _DENOM = re.compile(r"[a-zA-Z][a-zA-Z0-9/:._-]{2,127}", re.ASCII)
 _AMOUNT = re.compile(r"([+-]?)(0_?(?=[0-7_]))?([0-9a-zA-Z_]+)", re.ASCII)
@@ -19,13 +19,13 @@ _GIVEN = re.compile(rf"([0-9]+)\s*({_DENOM.pattern})", re.ASCII)
 
 
 class InvalidCoins(ValueError):
-    """Coins that the SDK refuses."""
+    """Error for coins that the SDK refuses, with its text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Coin:
-    """An amount of a denomination; ``None`` if the message has no amount, which the SDK
-    distinguishes from zero."""
+    """A denomination and an amount; ``None`` is an amount that the message does not have,
+    which the SDK distinguishes from zero."""
 
     denom: str
     amount: int | None
@@ -35,13 +35,13 @@ class Coin:
 
     @property
     def value(self) -> int:
-        """The amount; raise :exc:`MissingAmount` without one."""
+        """The amount; raise :exc:`MissingAmount` if it is ``None``."""
         if self.amount is None:
             raise MissingAmount
         return self.amount
 
     def encode(self) -> bytes:
-        """Encode the message of the type."""
+        """Return the encoded ``Coin`` message."""
         return MESSAGES.encode("Coin", denom=self.denom, amount=str(self.value))
 
 
@@ -49,16 +49,17 @@ Coins = tuple[Coin, ...]
 
 
 class MissingAmount(Exception):
-    """The SDK panics, as it uses an amount that the message does not have."""
+    """Error for using a missing amount, at which the SDK panics."""
 
     def __init__(self) -> None:
         super().__init__("runtime error: invalid memory address or nil pointer dereference")
 
 
 def parse_amount(text: str) -> int | None:
-    """Return the amount in a message; raise :exc:`InvalidCoins`.
+    """Return the amount of a message's text, ``None`` if it is empty; raise
+    :exc:`InvalidCoins`.
 
-    Go's ``big.Int`` also reads other bases than ten.
+    Like Go's ``big.Int``, this accepts prefixes such as ``0x`` for other bases than ten.
     """
     if not text:
         return None
@@ -113,13 +114,13 @@ def is_valid(coins: Coins) -> bool:
 
 
 def show(coins: Iterable[Coin]) -> str:
-    """Return the SDK's text of coins."""
+    """Return the SDK's text of coins, such as ``10stake,5token``."""
     return ",".join(map(str, coins))
 
 
 def add(*parts: Coins) -> Coins:
-    """Return the sum of coins, sorted and without zeros; raise :exc:`InvalidCoins` above 256
-    bits."""
+    """Return the sum of coins, sorted by denomination and without zeros; raise
+    :exc:`InvalidCoins` for an amount of more than 256 bits."""
     total: dict[str, int] = {}
     for coin in (coin for part in parts for coin in part):
         total[coin.denom] = total.get(coin.denom, 0) + coin.value

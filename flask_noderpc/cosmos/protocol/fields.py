@@ -1,7 +1,8 @@
-"""Declared protobuf messages: strict checks of their fields, their values and amino JSON.
+"""Protobuf message types: strict checks of their fields, decoding, and amino JSON.
 
-SDK: codec/unknownproto refuses unknown fields, so that nothing can be added to signed bytes;
-unknown fields with bit 11 in their number are allowed in a transaction's body.
+SDK: codec/unknownproto refuses unknown fields, so that data can't be added to a signed
+transaction. Non-critical fields, those with bit 11 in their number, are allowed in a
+transaction's body.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from .proto import MESSAGES
 VARINT, FIXED64, BYTES, START_GROUP, END_GROUP, FIXED32 = range(6)
 _NAMES = ("varint", "fixed64", "bytes", "start_group", "end_group", "fixed32")
 _NON_CRITICAL = 1 << 10
-# Go accepts larger field numbers than protobuf defines.
+# Go accepts field numbers up to this one, which are larger than protobuf's maximum.
 _MAX_NUMBER = (1 << 31) - 1
 _MAX_DEPTH = 64
 
@@ -27,12 +28,12 @@ Values = Mapping[str, Any]
 
 
 class InvalidMessage(ValueError):
-    """The bytes do not encode the expected message."""
+    """Error for bytes that do not encode the expected message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """A type of values that are not messages."""
+    """A type of field that is not a message: wire type, decoders and amino JSON."""
 
     wire: int
     read: Callable[[Message, int], Any]
@@ -41,7 +42,7 @@ class Scalar:
 
 
 def _text(value: bytes) -> str:
-    # gogoproto does not check UTF-8; an address with invalid UTF-8 is refused anyway.
+    # Don't refuse invalid UTF-8, which gogoproto does not check; as an address it is invalid.
     return value.decode(errors="replace")
 
 
@@ -55,11 +56,11 @@ TEXT = Scalar(
 BLOB = Scalar(BYTES, Message.blob, Message.blobs, lambda value: b64encode(value).decode())
 """Bytes as ``bytes``."""
 UINT = Scalar(VARINT, Message.integer, lambda message, number: [], str)
-"""Integers of 64 bits as ``int``; not repeated."""
+"""Integers of 64 bits as ``int``; repeated ones are not supported."""
 BOOL = Scalar(
     VARINT, lambda message, number: bool(message.integer(number)), lambda m, n: [], bool
 )
-"""Booleans as ``bool``; not repeated."""
+"""Booleans as ``bool``; repeated ones are not supported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,24 +71,25 @@ class Field:
     type: Scalar | Kind
     repeated: bool = False
     signer: bool = False
-    """True for a signer's address, and for messages that contain one."""
+    """True if the field is a signer's address, or a message that contains one."""
     always: bool = False
-    """True if amino JSON includes the field when it is empty."""
+    """True if amino JSON includes the field even if it is empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A type of message: its fields by their numbers."""
+    """A message type: its fields by number."""
 
     name: str
-    """Name of the Go type, for errors."""
+    """Name of the Go type, which errors contain."""
     fields: Mapping[int, Field] = field(default_factory=dict)
     build: Callable[[dict[str, Any]], Any] = lambda values: values
-    """Function that makes the message's value from the values of its fields."""
+    """Function that makes the decoded value from the field values; by default a dict."""
     amino: Callable[[Any], Any] | None = None
 
     def decode(self, data: bytes) -> Any:
-        """Decode a message whose fields were checked; raise :exc:`InvalidMessage`."""
+        """Decode a message that :class:`FieldCheck` has checked; raise
+        :exc:`InvalidMessage`."""
         try:
             message = Message(data)
             values = {f.name: _read(message, number, f) for number, f in self.fields.items()}
@@ -96,7 +98,7 @@ class Kind:
             raise InvalidMessage(str(error)) from None
 
     def amino_json(self, value: Any) -> Any:
-        """Return a value in amino JSON."""
+        """Return the amino JSON of a decoded message."""
         if self.amino is not None:
             return self.amino(value)
         return {
@@ -106,7 +108,7 @@ class Kind:
         }
 
     def signers(self, value: Values) -> Iterator[str]:
-        """Yield the addresses that must sign."""
+        """Yield the addresses that must sign a decoded message."""
         for f in self.fields.values():
             if f.signer:
                 for each in value[f.name] if f.repeated else (value[f.name],):
@@ -121,7 +123,7 @@ def _read(message: Message, number: int, f: Field) -> Any:
         parts = message.blobs(number)
         if f.repeated:
             return tuple(map(f.type.decode, parts))
-        # Protobuf merges repeated occurrences of a message that is not repeated.
+        # Protobuf merges several occurrences of a message field that is not repeated.
         return f.type.decode(b"".join(parts)) if parts else None
     if f.repeated:
         return tuple(f.type.read_all(message, number))
@@ -142,7 +144,7 @@ def _fee_coin(values: dict[str, Any]) -> Coin:
 
 def _coin(values: dict[str, Any]) -> Coin:
     coin = _fee_coin(values)
-    # The SDK encodes the message again after reading it, with a zero.
+    # Read a missing amount as zero, as the SDK encodes the decoded message again, with a zero.
     return Coin(coin.denom, coin.amount or 0)
 
 
@@ -153,7 +155,7 @@ def _amino_coin(coin: Coin) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class AnyValue:
-    """A message of any type."""
+    """An encoded message and its type URL; protobuf: ``Any``."""
 
     type_url: str
     value: bytes
@@ -170,9 +172,10 @@ def declared(
     signer: str = "",
     **types: Scalar | Kind,
 ) -> Kind:
-    """Return the type of a declared message.
+    """Return the type of the message ``name`` in :data:`MESSAGES`.
 
-    ``types`` replace the types of some fields.
+    ``build`` makes the decoded value; ``signer`` is the name of the signer's field; ``types``
+    are field types by name, which replace the default ones.
     """
     return Kind(
         go_name,
@@ -191,27 +194,28 @@ def declared(
 
 
 FEE_COIN = replace(declared("*types.Coin", "Coin", _fee_coin), amino=_amino_coin)
-"""Kind of :class:`~flask_noderpc.cosmos.protocol.coins.Coin` fields whose amount may be
+"""Type of :class:`~flask_noderpc.cosmos.protocol.coins.Coin` fields whose amount may be
 missing."""
 COIN = _TYPES["Coin"] = replace(FEE_COIN, build=_coin)
-"""Kind of :class:`~flask_noderpc.cosmos.protocol.coins.Coin` fields."""
+"""Type of :class:`~flask_noderpc.cosmos.protocol.coins.Coin` fields."""
 ANY = _TYPES["Any"] = declared("*types.Any", "Any", lambda values: AnyValue(**values))
-"""Kind of :class:`AnyValue` fields."""
+"""Type of :class:`AnyValue` fields."""
 
 
 def coins(name: str) -> Field:
-    """Return a field of coins."""
+    """Return a repeated field of coins."""
     return Field(name, COIN, repeated=True, always=True)
 
 
 Resolve = Callable[[str], Kind | None]
-"""A function that returns a type by name, or ``None``."""
+"""A function that returns a message type by its type URL, or ``None`` if it is unknown."""
 
 
 class FieldBudget:
-    """Number of fields that may still be read of one transaction, nested ones included.
+    """Limit on the fields of one transaction, including nested ones.
 
-    A field of two bytes takes microseconds, so a transaction of a megabyte could take seconds.
+    A field can have two bytes and takes microseconds to parse, so without a limit a
+    transaction of a megabyte could take seconds.
     """
 
     def __init__(self, most: int = 8_192) -> None:
@@ -221,12 +225,12 @@ class FieldBudget:
         """Count one field; raise :exc:`InvalidMessage` if there are too many."""
         self._left -= 1
         if self._left < 0:
-            raise InvalidMessage(f"more than {self._most} fields")
+            raise InvalidMessage(f"expected at most {self._most} fields in a transaction")
 
 
 @dataclass(frozen=True, slots=True)
 class FieldCheck:
-    """Checks the fields of a transaction's messages at all depths."""
+    """Check for unknown fields in a message and in the messages nested in it."""
 
     resolve: Resolve
     budget: FieldBudget = field(default_factory=FieldBudget)
@@ -234,10 +238,8 @@ class FieldCheck:
     def check(
         self, data: bytes, kind: Kind, *, lenient: bool = False, depth: int = _MAX_DEPTH
     ) -> bool:
-        """Raise :exc:`InvalidMessage` for an unknown field.
-
-        Return true if there are unknown fields that ``lenient`` allows.
-        """
+        """Raise :exc:`InvalidMessage` for an unknown field; return true if there are unknown
+        non-critical fields, which ``lenient`` allows."""
         if not depth:
             raise InvalidMessage("recursion limit reached")
 
@@ -283,14 +285,14 @@ def _wire_name(wire: int) -> str:
 
 
 class Unreadable(InvalidMessage):
-    """The bytes are not a valid field; the text is Go protowire's."""
+    """Error for bytes that are not a valid field, with the text of Go's protowire."""
 
 
 def _unreadable(text: str) -> Unreadable:
     return Unreadable(f"proto: {text}")
 
 
-# An error of Go's package io.
+# The error has no "proto: " prefix, as it comes from Go's package io.
 _CUT_OFF = Unreadable("unexpected EOF")
 
 
@@ -301,9 +303,9 @@ def _any_field(number: int, wire: int) -> None:
 def read_fields(
     data: bytes, check: Callable[[int, int], None] = _any_field
 ) -> Iterator[tuple[int, int, bytes]]:
-    """Yield number, wire type and bytes of each field; for a varint its encoding.
+    """Yield number, wire type and value of each field; the value of a varint is its encoding.
 
-    ``check`` gets number and type before the value is read, and may raise
+    ``check`` is called with number and wire type before the value is read, and may raise
     :exc:`InvalidMessage`.
     """
     at = 0
@@ -325,7 +327,7 @@ def read_fields(
 
 
 def read_tag(data: bytes, at: int) -> tuple[int, int, int]:
-    """Return number and wire type of the field at a position, and the position of its value;
+    """Return number and wire type of the field at an offset, and the offset of its value;
     raise :exc:`Unreadable`."""
     key, at = read_varint(data, at)
     if not 1 <= key >> 3 <= _MAX_NUMBER:
@@ -334,7 +336,7 @@ def read_tag(data: bytes, at: int) -> tuple[int, int, int]:
 
 
 def value_at(data: bytes, at: int, number: int, wire: int, depth: int = 0) -> tuple[int, int]:
-    """Return the positions at which a value begins and ends; raise :exc:`Unreadable`."""
+    """Return the offsets at which a field's value begins and ends; raise :exc:`Unreadable`."""
     start, end = at, at
     if wire == VARINT:
         _, end = read_varint(data, at)
@@ -369,7 +371,7 @@ def _group_end(data: bytes, at: int, number: int, depth: int) -> int:
 
 
 def read_varint(data: bytes, at: int) -> tuple[int, int]:
-    """Return a varint's value, and the position after it; raise :exc:`Unreadable`."""
+    """Return a varint's value, and the offset after it; raise :exc:`Unreadable`."""
     value = 0
     for position in range(10):
         if at + position >= len(data):

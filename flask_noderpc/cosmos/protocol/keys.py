@@ -1,4 +1,4 @@
-"""Public keys of accounts: secp256k1, ed25519, and multisig of both."""
+"""Public keys of accounts: secp256k1, ed25519, and multisig."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ try:
     from btclib_secp256k1 import dsa
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(
-        f"the bank needs {error.name}: pip install 'flask-noderpc[bank]'", name=error.name
+        f"the application bank needs {error.name}: pip install 'flask-noderpc[bank]'",
+        name=error.name,
     ) from None
 
 SIZE, ED25519_SIZE = 33, 32
 """Lengths of secp256k1 and ed25519 keys in bytes."""
 
-# Amino's prefixes of the types.
+# Prefixes that identify the key types in binary amino.
 _AMINO_SECP256K1 = bytes.fromhex("eb5ae987")
 _AMINO_ED25519 = bytes.fromhex("1624de64")
 _AMINO_MULTISIG = bytes.fromhex("22c1f7e2")
@@ -37,7 +38,7 @@ _UINT32 = (1 << 32) - 1
 
 
 class WrongSize(Exception):
-    """The SDK panics at a key of another length."""
+    """Error for a key of the wrong length, at which the SDK panics."""
 
 
 class Key(ABC):
@@ -58,12 +59,12 @@ class Key(ABC):
 
     @property
     def value(self) -> bytes:
-        """Encoding of the key's message."""
+        """The encoded message of the key."""
         return MESSAGES.encoder(self.type_url.removeprefix("/"))(self)
 
     @property
     def any(self) -> bytes:
-        """Encoding of the key's message within an ``Any``."""
+        """The encoded ``Any`` that contains the key."""
         return MESSAGES.encoder("Any")(self)
 
     def verify(self, signed: bytes, signature: bytes) -> bool:
@@ -71,7 +72,7 @@ class Key(ABC):
         return False
 
     def count(self) -> int:
-        """Return the number of keys."""
+        """Return the number of keys: 1, or the keys in a multisig key."""
         return 1
 
 
@@ -110,7 +111,7 @@ def _address(key: bytes) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Ed25519Key(Key):
-    """A key of ed25519."""
+    """An ed25519 key."""
 
     key: bytes
     type_url = "/cosmos.crypto.ed25519.PubKey"
@@ -156,11 +157,11 @@ KINDS = {
     known.type_url: declared(known.go_name, known.type_url.removeprefix("/"))
     for known in (Secp256k1Key, Ed25519Key, MultisigKey)
 }
-"""Messages of keys, by type URL."""
+"""Message types of keys, by type URL."""
 
 
 def decode(given: AnyValue, depth: int = _MAX_DEPTH) -> Key | None:
-    """Return the key of an ``Any``, ``None`` if its type URL is empty; raise
+    """Return the key in an ``Any``, ``None`` if its type URL is empty; raise
     :exc:`InvalidMessage`."""
     if not given.type_url:
         return None
@@ -186,11 +187,11 @@ def from_json(given: Mapping[str, Any], depth: int = _MAX_DEPTH) -> Key:
     :exc:`ValueError` or :exc:`TypeError`."""
     kind = given["@type"]
     if not depth:
-        raise InvalidMessage("a key of too many keys within keys")
+        raise InvalidMessage(f"expected at most {_MAX_DEPTH} levels of multisig keys")
     if kind == MultisigKey.type_url:
         threshold = int(given["threshold"])
         if not 0 <= threshold <= _UINT32:
-            raise InvalidMessage(f"threshold {threshold} is not from 0 to {_UINT32}")
+            raise InvalidMessage(f"threshold: expected 0 to {_UINT32}, got {threshold}")
         return MultisigKey(
             threshold, tuple(from_json(each, depth - 1) for each in given["public_keys"])
         )
@@ -199,38 +200,42 @@ def from_json(given: Mapping[str, Any], depth: int = _MAX_DEPTH) -> Key:
             try:
                 return known(b64decode(given["key"], validate=True))
             except NotBase64:
-                raise InvalidMessage(f"key {short_repr(given['key'])} is not base64") from None
-    raise InvalidMessage(f"a key of type {short_repr(kind)} is not known")
+                raise InvalidMessage(
+                    f"key: expected base64, got {short_repr(given['key'])}"
+                ) from None
+    raise InvalidMessage(f"@type: expected a known key type, got {short_repr(kind)}")
 
 
 @dataclass(frozen=True, slots=True)
 class BitArray:
-    """Bits for the keys of a multisig key that have signed; SDK: ``CompactBitArray``."""
+    """One bit for each key of a multisig key, 1 if the key has signed; SDK:
+    ``CompactBitArray``.
+    """
 
     extra_bits: int
     elements: bytes
 
     @property
     def count(self) -> int:
-        """Number of keys; negative if there are no bytes but extra bits."""
+        """Number of bits; negative for invalid arrays with extra bits but without bytes."""
         if not self.extra_bits:
             return len(self.elements) * 8
         return (len(self.elements) - 1) * 8 + self.extra_bits
 
     def __iter__(self) -> Iterator[bool]:
         for at in range(self.count):
-            # SDK, GetIndex: bits beyond the bytes are false.
+            # SDK, GetIndex: bits after the last byte are false.
             byte = self.elements[at >> 3] if at >> 3 < len(self.elements) else 0
             yield bool(byte >> (7 - at % 8) & 1)
 
     @classmethod
     def from_bools(cls, bits: Sequence[bool]) -> BitArray:
-        """Return a bit array of booleans."""
+        """Return the bit array of a list of booleans."""
         elements = bytearray((len(bits) + 7) // 8)
         for at, bit in enumerate(bits):
             elements[at >> 3] |= bit << (7 - at % 8)
         return cls(len(bits) % 8, bytes(elements))
 
     def encode(self) -> bytes:
-        """Encode the message of the type."""
+        """Return the encoded ``CompactBitArray`` message."""
         return MESSAGES.encoder("CompactBitArray")(self)

@@ -1,4 +1,4 @@
-"""Types of messages, and the messages of module bank."""
+"""Message types of transactions, and the messages of the module bank."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from .fields import AnyValue, InvalidMessage, Kind, Values, declared
 
 @dataclass(frozen=True, slots=True)
 class MessageType:
-    """A type of message: its name, its fields and its other names."""
+    """A message type: type URL, fields, and name in amino JSON."""
 
     type_url: str
     """Type URL, such as ``/cosmos.bank.v1beta1.MsgSend``."""
     kind: Kind
     amino_name: str = ""
-    """Name in amino JSON; if it is empty, the message can't be signed in that mode, as Ledger
-    devices do."""
+    """Name in amino JSON; if empty, the message can't be signed in that sign mode, which
+    Ledger devices use."""
 
     @property
     def response_url(self) -> str:
-        """Type URL of the response."""
+        """Type URL of the message's response."""
         return f"{self.type_url}Response"
 
     @property
     def module(self) -> str:
-        """Module, as the SDK reads it from the type URL."""
+        """Name of the module: the second part of the type URL, as in the SDK."""
         parts = self.type_url.split(".")
         return parts[1] if len(parts) > 1 else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Msg:
-    """A message with its type and values."""
+    """A decoded message: its type, and the values of its fields."""
 
     type: MessageType
     values: Values
@@ -46,13 +46,15 @@ class Msg:
         """Return the message in amino JSON; raise :exc:`InvalidMessage` if its type has no
         amino name."""
         if not self.type.amino_name:
-            raise InvalidMessage(f"{self.type.type_url} has no name in amino JSON")
+            raise InvalidMessage(
+                f"{self.type.type_url} has no amino name; sign it in SIGN_MODE_DIRECT"
+            )
         value = self.type.kind.amino_json(self.values)
         return {"type": self.type.amino_name, "value": value}
 
 
 def decode(given: AnyValue, known: MessageType | None) -> Msg:
-    """Decode the message of an ``Any``; raise :exc:`InvalidMessage`."""
+    """Decode the message in an ``Any`` as the type ``known``; raise :exc:`InvalidMessage`."""
     if known is None:
         raise InvalidMessage(
             f"no concrete type registered for type URL {given.type_url} against interface"

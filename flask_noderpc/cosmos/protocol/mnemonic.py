@@ -1,4 +1,4 @@
-"""Keys from a mnemonic: BIP 39, BIP 32 and BIP 44, with the SDK's path."""
+"""Derivation of keys from a mnemonic: BIP 39, BIP 32, and the SDK's path of BIP 44."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from btclib_secp256k1 import dsa, keys
 
 from .keys import Secp256k1Key
 
-# Values of BIP 32.
+# BIP 32: the first hardened index, and the order of the curve.
 _HARDENED = 1 << 31
 _ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
-# Values of BIP 39.
+# BIP 39: allowed numbers of words, and PBKDF2 rounds.
 _WORDS = (12, 15, 18, 21, 24)
 _ROUNDS = 2048
 COIN_TYPE = 118
@@ -29,7 +29,8 @@ class PrivateKey:
         self.public = Secp256k1Key(keys.pubkey_from_prvkey(secret))
 
     def sign(self, message: bytes) -> bytes:
-        """Return R and S of the deterministic signature of a message's SHA-256."""
+        """Return R and S, in 64 bytes, of the deterministic signature of a message's
+        SHA-256."""
         digest = sha256(message).digest()
         return dsa.sign(digest, self.secret, compact=True, pubkey=self.public.key)
 
@@ -37,12 +38,14 @@ class PrivateKey:
 def seed(mnemonic: str) -> bytes:
     """Return the seed of a mnemonic without a passphrase.
 
-    Raise :exc:`ValueError` for an invalid number of words; the checksum is not checked, as that
-    would need the list of words.
+    Raise :exc:`ValueError` for an invalid number of words. The checksum is not verified, as
+    that needs the word list.
     """
     words = unicodedata.normalize("NFKD", mnemonic).split()
     if len(words) not in _WORDS:
-        raise ValueError(f"a mnemonic has 12, 15, 18, 21 or 24 words, not {len(words)}")
+        raise ValueError(
+            f"mnemonic: expected 12, 15, 18, 21 or 24 words, got {len(words)} words"
+        )
     return pbkdf2_hmac("sha512", " ".join(words).encode(), b"mnemonic", _ROUNDS)
 
 

@@ -1,4 +1,7 @@
-"""Messages of the SDK, from its .proto files in proto/cosmos."""
+"""Protobuf messages of the SDK, from its .proto files in proto/cosmos.
+
+:class:`~flask_noderpc.protocol.protobuf.Messages` describes the syntax.
+"""
 
 from __future__ import annotations
 
@@ -312,13 +315,13 @@ ENUMS: dict[str, dict[int, str]] = {
         32: "SIGNED_MSG_TYPE_PROPOSAL",
     },
 }
-"""Names of the values of each enum."""
+"""Names of each enum's values, by number."""
 
 
 MESSAGES = Messages(_TEXT, COMET_MESSAGES)
-"""Fields of each message, in the order of their encoding."""
+"""Fields of each message by message name, in the order in which they are encoded."""
 
-# The SDK writes the proposer's address as text.
+# The SDK's own header and block have the proposer's address as a bech32 string.
 _HEADER, _BLOCK = MESSAGES["Header"], MESSAGES["Block"]
 MESSAGES["SdkHeader"] = *_HEADER[:-1], replace(_HEADER[-1], type="string")
 MESSAGES["SdkBlock"] = replace(_BLOCK[0], type="SdkHeader"), *_BLOCK[1:]

@@ -1,4 +1,5 @@
-"""Responses of the SDK's services of transactions and of the node, as protobuf."""
+"""Encoded responses of the SDK's services ``tx``, ``tendermint``, ``consensus`` and
+``node``."""
 
 from __future__ import annotations
 
@@ -21,12 +22,12 @@ from .proto import MESSAGES
 TX_TYPE = "/cosmos.tx.v1beta1.Tx"
 
 SDK_VERSION = "v0.53.8"
-"""Version of the SDK whose responses these are."""
+"""Version of the Cosmos SDK whose responses this module builds."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoundTx:
-    """A transaction in a block, with the block's time."""
+    """A committed transaction, and the time of its block in nanoseconds since 1970."""
 
     record: TxResult
     time: int
@@ -38,12 +39,13 @@ class FoundTx:
 
     @property
     def timestamp(self) -> str:
-        """Time of the block, without fractions of a second."""
+        """Time of the block as RFC 3339 text, without fractions of a second."""
         return to_text(self.time - self.time % SECOND)
 
 
 def _tx_response(found: FoundTx) -> dict[str, Any]:
-    """Return the values of a TxResponse; ``logs`` are empty, as since version 0.50."""
+    """Return the field values of a TxResponse; ``logs`` is omitted, as in SDK 0.50 and
+    later."""
     result = found.record.result
     return {
         "height": found.record.height,
@@ -55,7 +57,7 @@ def _tx_response(found: FoundTx) -> dict[str, Any]:
         "info": result.info,
         "gas_wanted": result.gas_wanted,
         "gas_used": result.gas_used,
-        # A TxRaw is encoded like a Tx.
+        # The value can be the TxRaw, as it is encoded like a Tx.
         "tx": {"type_url": TX_TYPE, "value": found.record.tx},
         "timestamp": found.timestamp,
         "events": result.events,
@@ -105,14 +107,14 @@ def _block(block: Block) -> bytes:
 
 
 def proposer(header: Header, prefix: str) -> str:
-    """Return a block proposer's address in the SDK's form."""
+    """Return a block proposer's address in bech32; empty if the header has no proposer."""
     if not header.proposer_address:
         return ""
     return bech32.encode(f"{prefix}valcons", header.proposer_address)
 
 
 def _header(header: Header, prefix: str) -> bytes:
-    """Encode a header with the proposer's address as text."""
+    """Encode a header with the proposer's address in bech32 instead of bytes."""
     shown = replace(header, proposer_address=proposer(header, prefix).encode())
     return messages.header(shown)
 
@@ -145,7 +147,7 @@ def abci_query(result: QueryResult) -> bytes:
 
 
 def node_info(info: NodeInfo, name: str, version: str) -> bytes:
-    """Encode a GetNodeInfoResponse for an application with this name and program version."""
+    """Encode a GetNodeInfoResponse; ``name`` and ``version`` are the application's."""
     own = {
         "protocol_version": info.protocol_version,
         "default_node_id": info.id.hex(),
@@ -170,7 +172,7 @@ def node_info(info: NodeInfo, name: str, version: str) -> bytes:
 
 
 def consensus_params(params: ConsensusParams) -> bytes:
-    """Encode ConsensusParams."""
+    """Encode the message ConsensusParams."""
     return MESSAGES.encode(
         "ConsensusParams",
         block=params.block,
@@ -182,7 +184,7 @@ def consensus_params(params: ConsensusParams) -> bytes:
 
 
 def node_status(header: Header) -> bytes:
-    """Encode a StatusResponse of the last block."""
+    """Encode a StatusResponse from the header of the latest block."""
     return MESSAGES.encode(
         "node.StatusResponse",
         height=header.height,

@@ -1,4 +1,4 @@
-"""Bytes of a transaction that signers sign."""
+"""Sign bytes: the encoding of a transaction that its signers sign."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _NAMES = {
     AMINO_JSON: "SIGN_MODE_LEGACY_AMINO_JSON",
 }
 _UNSUPPORTED = {0: "SIGN_MODE_UNSPECIFIED", 191: "SIGN_MODE_EIP_191"}
-# Go's encoding/json escapes HTML's special characters, and two line separators of JavaScript.
+# Go's encoding/json escapes HTML's special characters, and U+2028 and U+2029.
 _ESCAPES = str.maketrans({c: f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"})
-# Bytes that are not UTF-8, as Python's surrogateescape represents them.
+# Go replaces bytes that are not UTF-8 with U+FFFD; Python decoded them with surrogateescape.
 _ESCAPES |= dict.fromkeys(range(0xDC80, 0xDD00), "\\ufffd")
 
 
 @dataclass(frozen=True, slots=True)
 class SignerData:
-    """Values that are signed in addition to the transaction."""
+    """Values that a signer signs in addition to the transaction."""
 
     chain_id: str
     account_number: int
@@ -49,7 +49,7 @@ def sign_bytes(mode: int, tx: Tx, signer: SignerData, messages: Sequence[Any]) -
 
 
 def direct(body: bytes, auth_info: bytes, signer: SignerData) -> bytes:
-    """Return the ``SignDoc``."""
+    """Return the encoded ``SignDoc``, which SIGN_MODE_DIRECT signs."""
     return (
         blob(1, body)
         + blob(2, auth_info)
@@ -59,11 +59,11 @@ def direct(body: bytes, auth_info: bytes, signer: SignerData) -> bytes:
 
 
 def amino(tx: Tx, signer: SignerData, messages: Sequence[Any]) -> bytes:
-    """Return the ``StdSignDoc``; raise :exc:`InvalidMessage` for values that it can't
-    contain."""
+    """Return the JSON of the ``StdSignDoc``, which SIGN_MODE_LEGACY_AMINO_JSON signs; raise
+    :exc:`InvalidMessage` for a transaction that it can't represent."""
     body, fee = tx.body, tx.fee
     if tx.has_unknown_fields:
-        raise InvalidMessage("the body has unknown fields")
+        raise InvalidMessage("SIGN_MODE_LEGACY_AMINO_JSON does not support unknown fields")
     if body.extensions or body.non_critical_extensions:
         raise InvalidMessage(
             "SIGN_MODE_LEGACY_AMINO_JSON does not support protobuf extension options: invalid"

@@ -1,4 +1,4 @@
-"""Transactions of the Cosmos SDK; x/auth/tx/decoder.go defines which are valid."""
+"""Decoding of Cosmos SDK transactions, with the checks of x/auth/tx/decoder.go."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from .keys import BitArray, Key
 from .proto import MESSAGES
 
 UNSPECIFIED, DIRECT, TEXTUAL, DIRECT_AUX, AMINO_JSON = 0, 1, 2, 3, 127
-"""Sign modes."""
+"""Numbers of the sign modes; SDK: ``SignMode``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,8 @@ class Single:
 
 @dataclass(frozen=True, slots=True)
 class Multi:
-    """Sign modes of the keys of a multisig key that have signed."""
+    """Sign modes of a multisig key: ``bits`` says which of its keys signed, ``modes`` has a
+    mode for each of these."""
 
     bits: BitArray
     modes: tuple[Mode, ...]
@@ -57,7 +58,7 @@ Mode = Single | Multi | None
 
 @dataclass(frozen=True, slots=True)
 class SignerInfo:
-    """Key, mode and sequence of a signer."""
+    """Public key, sign mode and sequence of a signer."""
 
     public_key: Key | None
     mode: Mode
@@ -67,7 +68,7 @@ class SignerInfo:
 
 @dataclass(frozen=True, slots=True)
 class Fee:
-    """Maximum fee of a transaction, and its gas limit."""
+    """Fee of a transaction, and its gas limit."""
 
     amount: Coins
     gas_limit: int
@@ -91,7 +92,7 @@ class Body:
 
 @dataclass(frozen=True, slots=True)
 class Tx:
-    """A transaction, with its signed bytes."""
+    """A decoded transaction, with the encoded parts that are signed."""
 
     size: int
     body: Body
@@ -101,7 +102,7 @@ class Tx:
     fee: Fee | None
     signatures: tuple[bytes, ...]
     has_unknown_fields: bool
-    """True if the body has unknown fields, which are allowed."""
+    """True if the body has unknown fields that are not critical, which are allowed."""
 
 
 _RAW = declared("*tx.TxRaw", "TxRaw")
@@ -131,7 +132,7 @@ _SINGLE = declared(
 
 
 def _int32(value: int) -> int:
-    # Go uses the lower 32 bits.
+    # Go uses the lower 32 bits, as a signed number.
     value &= _UINT32
     return value - (1 << 32) if value >> 31 else value
 
@@ -148,7 +149,7 @@ def _time(seconds: int, nanos: int) -> int:
 
 
 def _mode_kind() -> Kind:
-    """Return the type of sign modes, which is recursive."""
+    """Return the message type of sign modes, which contains itself for multisig keys."""
     own: dict[int, Field] = {}
     mode = Kind("*tx.ModeInfo", own)
     multi = declared("*tx.ModeInfo_Multi", "Multi", bits=_BITS, modes=mode)
@@ -202,13 +203,14 @@ def _decode_signer(data: bytes) -> SignerInfo:
 
 
 Check = Callable[[AnyValue], object]
-"""A function that raises :exc:`InvalidMessage` for an invalid message."""
+"""A function that raises :exc:`InvalidMessage` for an invalid message of a transaction."""
 
 
 def decode(raw: bytes, resolve: Resolve, check_message: Check) -> Tx:
     """Decode a transaction; raise :exc:`InvalidMessage` for invalid bytes.
 
-    ``resolve`` returns the types of messages and keys.
+    ``resolve`` returns the type of a message or a key by its type URL; ``check_message`` is
+    called with each message of the transaction.
     """
     fields = FieldCheck(resolve)
     _check_form(raw, fields.budget)
@@ -243,7 +245,8 @@ def _decode_auth_info(data: bytes) -> tuple[tuple[SignerInfo, ...], Fee | None]:
 
 
 def _check_form(raw: bytes, budget: FieldBudget) -> None:
-    """Check ADR 27's rules: fields in order, and lengths as short as possible."""
+    """Raise :exc:`InvalidMessage` unless the encoding follows ADR 27: fields are in order, and
+    lengths are as short as possible."""
     at = last = 0
     while at < len(raw):
         budget.take()
@@ -278,7 +281,8 @@ class SingleSignature:
 
 @dataclass(frozen=True, slots=True)
 class MultiSignature:
-    """Signatures of keys of a multisig key."""
+    """Signatures of a multisig key: ``bits`` says which of its keys signed, ``parts`` has
+    their signatures."""
 
     bits: BitArray
     parts: tuple[Signature, ...]
@@ -288,14 +292,15 @@ Signature = SingleSignature | MultiSignature
 
 
 class NoMode(Exception):
-    """The SDK panics at a sign mode that is neither single nor multi."""
+    """Error for a sign mode that is neither single nor multi, at which the SDK panics."""
 
     def __init__(self) -> None:
         super().__init__("unexpected ModeInfo data type <nil>")
 
 
 def signature_of(mode: Mode, signature: bytes) -> Signature:
-    """Return a signature with its sign mode; raise :exc:`InvalidMessage` or :exc:`NoMode`."""
+    """Return a signature with its sign mode; raise :exc:`InvalidMessage` for invalid bytes, or
+    :exc:`NoMode`."""
     if mode is None:
         raise NoMode
     if isinstance(mode, Single):
@@ -324,18 +329,18 @@ def _split(signature: bytes) -> list[bytes]:
 
 
 def join(signatures: list[bytes]) -> bytes:
-    """Join the signatures of a multisig key."""
+    """Return the encoded signature of a multisig key, from the signatures of its keys."""
     return b"".join(message(1, each) for each in signatures)
 
 
 def encode(body: bytes, auth_info: bytes, signatures: list[bytes]) -> bytes:
-    """Encode a transaction."""
+    """Return the encoded transaction."""
     return MESSAGES.encode("TxRaw", body=body, auth_info=auth_info, signatures=signatures)
 
 
 def flatten_signature(signature: Signature, depth: int = 0) -> Iterator[bytes]:
-    """Yield a signature's parts, and after them the signatures of multisig keys; raise
-    :exc:`InvalidMessage` if they are nested too deeply."""
+    """Yield the bytes of a signature; for a multisig key, the signatures of its keys and then
+    its own. Raise :exc:`InvalidMessage` if multisig keys are nested too deeply."""
     if depth > 2:
         raise InvalidMessage("max depth of 2 reached")
     if isinstance(signature, SingleSignature):

@@ -1,1 +1,1 @@
-"""The REST gateway of chains of the Cosmos SDK, above the same queries as ``abci_query``."""
+"""REST gateway of Cosmos SDK chains, which translates requests to ``abci_query`` queries."""

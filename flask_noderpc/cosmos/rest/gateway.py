@@ -1,4 +1,4 @@
-"""Responses of the gateway: a REST request becomes a query of the application."""
+"""Translation of REST requests to queries of the application, and of the results to JSON."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ _CODES = {
     "Internal": (13, 500),
     "Unavailable": (14, 503),
 }
-# Names of the errors of calls; the first match counts, and other errors are Internal.
+# gRPC names of our exceptions; the first matching class is used, and other errors are
+# Internal.
 _ERRORS: tuple[tuple[type[Exception], str], ...] = (
     (Forbidden, "PermissionDenied"),
     (InvalidRequest, "InvalidArgument"),
@@ -45,17 +46,17 @@ _ERRORS: tuple[tuple[type[Exception], str], ...] = (
     (NotSupported, "Unimplemented"),
     (NodeRPCError, "Unavailable"),
 )
-# SDK: client/broadcast.go, CheckCometError, looks at the text, which may be another node's;
-# codes of types/errors/errors.go.
+# Codes of types/errors/errors.go by a fragment of the error text, like the SDK's
+# CheckCometError (client/broadcast.go). The text may come from an upstream node.
 _NOT_CHECKED = {
     "tx already exists in cache": 19,
     "mempool is full": 20,
     "tx too large": 21,
 }
-# SDK: a query's log has gRPC's error before the text of its code.
+# SDK: the log of a failed query is gRPC's error followed by the text of the error's code.
 _RPC_ERROR = re.compile(r"rpc error: code = (\w+) desc = (.*): [a-z ]+", re.DOTALL)
 _ERROR = re.compile(r"(.*): (?:unknown|invalid) request", re.DOTALL)
-# SDK: cosmossdk.io/errors, GRPCStatus, for errors with a code; types/errors/errors.go.
+# SDK: logs of errors with a code of types/errors/errors.go; cosmossdk.io/errors, GRPCStatus.
 _CODED = re.compile(r"(.*): (invalid height|invalid request|not found)", re.DOTALL)
 _SDK_CODES = {"invalid height": 26, "invalid request": 18, "not found": 38}
 _MODES = {2: "broadcast_tx_sync", 3: "broadcast_tx_async"}
@@ -85,7 +86,7 @@ class Request:
 
 
 class Failure(Exception):
-    """An error of gRPC; ``height`` is the queried height, or 0."""
+    """A gRPC error by name; ``height`` is the height of the query, or 0."""
 
     def __init__(self, name: str, text: str, height: int = 0) -> None:
         super().__init__(text)
@@ -99,12 +100,11 @@ def _unimplemented() -> Failure:
 Query = Callable[[str, bytes, int], QueryResult]
 """A function that runs a query method at a height, like ``abci_query``."""
 Send = Callable[[str, bytes], ResultBroadcastTx]
-"""A function that sends a transaction by a method of the node, such as
-``broadcast_tx_sync``."""
+"""A function that sends a transaction with a node method such as ``broadcast_tx_sync``."""
 
 
 def answer(request: Request, query: Query, send: Send) -> Reply:
-    """Return the response to a request."""
+    """Return the response to a REST request."""
     try:
         found = routes.find(request.method, request.path)
         if found is None:
@@ -126,11 +126,13 @@ def _success_reply(route: routes.Route, value: bytes) -> Reply:
     try:
         return Reply(HTTPStatus.OK, gojson.encode(write(route.response, value)))
     except Malformed as error:
-        raise Failure("Internal", f"the application's answer can't be read: {error}") from None
+        raise Failure(
+            "Internal", f"invalid response from the application to {route.path}: {error}"
+        ) from None
 
 
 def error_reply(error: Exception, text: str) -> Reply:
-    """Return the response to a failed request, with a text for the client."""
+    """Return the response for an exception; ``text`` is the message for the client."""
     name = next((name for kind, name in _ERRORS if isinstance(error, kind)), "Internal")
     reply = failure_reply(Failure(name, text))
     if isinstance(error, NotAuthorized):
@@ -139,9 +141,9 @@ def error_reply(error: Exception, text: str) -> Reply:
 
 
 def failure_reply(failure: Failure) -> Reply:
-    """Return the response to an error."""
+    """Return the response for a gRPC error."""
     code, status = _CODES.get(failure.name, _CODES["Unknown"])
-    # Use protobuf's own JSON, which does not escape HTML's special characters.
+    # The text is encoded without Go's escapes for HTML, as protobuf's JSON does not have them.
     text = jsoncodec.encode(failure.text)
     body = b'{"code":%d, "message":%b, "details":[]}' % (code, text)
     at = ((f"{_METADATA}{_HEADER}", str(failure.height)),) if failure.height else ()
@@ -175,14 +177,15 @@ def _object(body: bytes) -> Any:
     try:
         gojson.check(body)
     except gojson.GoError as error:
-        # Go's json.Decoder uses this name.
+        # The gateway uses Go's json.Decoder, which has another text for this error.
         text = str(error).replace("unexpected end of JSON input", "unexpected EOF")
         raise requests.InvalidRequest(text) from None
     try:
         found = jsoncodec.decode(body)
     except jsoncodec.NotJSON as error:
-        # Go accepts these: halves of surrogate pairs, numbers beyond a float's range.
-        raise requests.InvalidRequest(f"the body can't be read: {error}") from None
+        # Go accepts some values that this parser rejects: lone surrogates and numbers above a
+        # float's range.
+        raise requests.InvalidRequest(f"the body can't be parsed: {error}") from None
     return {} if found is None else found
 
 
@@ -190,7 +193,7 @@ def _value(result: QueryResult) -> bytes:
     if result.code == 0:
         return result.value
     if result.log.startswith("unknown query path"):
-        # The chain does not have the module.
+        # The chain does not have the module of this method.
         raise _unimplemented()
     named = _RPC_ERROR.fullmatch(result.log)
     if named is not None:

@@ -1,5 +1,4 @@
-"""Read the JSON of a request's body as a protobuf message, like gogoproto's jsonpb, with its
-error texts."""
+"""Conversion of a body's JSON to protobuf, with the error texts of gogoproto's jsonpb."""
 
 from __future__ import annotations
 
@@ -20,8 +19,10 @@ _INT32 = range(-(1 << 31), 1 << 31)
 
 
 def read(name: str, given: Any, depth: int = _MAX_DEPTH) -> bytes:
-    """Return the message of a JSON object, without unknown members; raise
-    :exc:`~flask_noderpc.cosmos.rest.requests.InvalidRequest`."""
+    """Return the encoded message ``name`` for a JSON object; unknown members are ignored.
+
+    Raise :exc:`~flask_noderpc.cosmos.rest.requests.InvalidRequest` for an invalid value.
+    """
     if not isinstance(given, dict):
         raise _unfit(given, "map[string]json.RawMessage")
     if not depth:
@@ -74,14 +75,14 @@ def _enum(kind: str, value: Any) -> int:
             shown = f"{gojson.quoted(value)} for enum {package}.v1beta1.{kind}"
             raise InvalidRequest(f"unknown value {shown}")
         return numbers[value]
-    # The method decides the meaning of a number.
+    # Accept unknown numbers, as the called method checks them.
     if isinstance(value, bool) or not isinstance(value, int) or value not in _INT32:
         raise _unfit(value, f"{package.rpartition('.')[2]}.{kind}")
     return value
 
 
 def _number(value: Any, kind: str) -> str:
-    # Integers of 64 bits are strings, and may be numbers.
+    # Accept JSON numbers in addition to strings, the usual JSON of 64-bit integers.
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise _unfit(value, kind)
     return str(value)
@@ -103,7 +104,7 @@ def _bytes(number: int, value: Any) -> bytes:
     if not isinstance(value, str):
         raise _unfit(value, "[]uint8")
     try:
-        # An empty string counts as present.
+        # Encode the field even if it is empty, as it is present in the JSON.
         return message(number, gojson.base64_bytes(value.encode()))
     except gojson.GoError as error:
         raise InvalidRequest(str(error)) from None

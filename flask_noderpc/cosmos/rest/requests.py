@@ -1,4 +1,4 @@
-"""Read requests of the gateway as protobuf messages, from path and query string.
+"""Conversion of a request's path and query string to a protobuf message.
 
 grpc-gateway: runtime/query.go and runtime/convert.go, with their error texts.
 """
@@ -13,10 +13,10 @@ from ...protocol.protobuf import Field, blob, integer, message, string
 from ...wire.comet import gojson
 from ..protocol.proto import ENUMS, MESSAGES
 
-# One digit more than 64 bits need: longer numbers are out of range, too.
+# One digit more than a 64-bit number has, so a number that is cut to it is still out of range.
 _MAX_DIGITS = 21
 _UNSIGNED, _SIGNED = ("uint64", "uint32"), ("int64", "int32")
-# Go: strconv.ParseUint with a base; base 0 means the base of the prefix.
+# Digits that Go's strconv.ParseUint accepts, by base; 0 means that a prefix sets the base.
 _DIGITS = {
     10: re.compile(r"\d+", re.ASCII),
     0: re.compile(
@@ -32,7 +32,7 @@ _FALSE = ("0", "f", "F", "FALSE", "false", "False")
 
 
 class InvalidRequest(ValueError):
-    """A value is invalid for its field; the text is the gateway's."""
+    """Error for an invalid value of a field, with the text of grpc-gateway."""
 
 
 def of_path(name: str, values: Mapping[str, str]) -> bytes:
@@ -52,7 +52,7 @@ def of_query(name: str, query: str, known: Collection[str]) -> bytes:
     """Return the encoded fields of a request that are in its query string, without fields that
     are ``known`` from its path; raise :exc:`InvalidRequest`."""
     if all(field.name in known for field in MESSAGES[name]):
-        # In this case grpc-gateway does not read the query string.
+        # grpc-gateway ignores the query string if the path has all fields.
         return b""
     _check(query)
     values: dict[str, list[str]] = {}
@@ -100,14 +100,14 @@ def _encode_field(field: Field, given: Mapping[_Path, list[str]], path: _Path) -
         raise InvalidRequest(f"unexpected nested field {inner[0]} in {'.'.join(path)}")
     texts = given[()]
     if field.repeated:
-        # In a repeated string field, empty strings are elements too.
+        # Encode even empty strings, as they are elements of a repeated field.
         return b"".join(message(field.number, text.encode()) for text in texts)
     # grpc-gateway uses the first of several values of one field.
     return scalar(field, texts[0])
 
 
 def scalar(field: Field, text: str) -> bytes:
-    """Encode a field that is not a message; raise :exc:`InvalidRequest`."""
+    """Encode the value of a field that is not a message; raise :exc:`InvalidRequest`."""
     if field.type in _UNSIGNED:
         return integer(field.number, uint64(text, 0))
     if field.type in _SIGNED:
@@ -124,8 +124,8 @@ def scalar(field: Field, text: str) -> bytes:
 
 
 def int64(text: str, base: int = 10) -> int:
-    """Parse an integer like Go's ParseInt; with base 0 a prefix decides the base. Raise
-    :exc:`InvalidRequest`."""
+    """Parse an integer like Go's ParseInt; with base 0, a prefix such as ``0x`` sets the base.
+    Raise :exc:`InvalidRequest`."""
     is_negative, digits = text[:1] == "-", text[1:] if text[:1] in ("+", "-") else text
     found = _number(text, digits, base, "Int", (1 << 63) + is_negative)
     return -found if is_negative else found
@@ -137,13 +137,14 @@ def uint64(text: str, base: int = 10) -> int:
 
 
 def _number(text: str, digits: str, base: int, kind: str, limit: int) -> int:
-    """Parse digits, and check that the number is below a limit."""
+    """Parse the digits of ``text``; raise :exc:`InvalidRequest` unless they are below a
+    limit."""
     if not _DIGITS[base].fullmatch(digits):
         raise _unparsed(kind, text)
     plain = digits.replace("_", "")
     if base == 0:
         base = _PREFIXES.get(plain[1:2].lower(), 8) if plain[0] == "0" else 10
-    # Python limits the length of decimal numbers, so cut longer ones.
+    # Cut long numbers, as int() refuses more than 4300 digits; they are out of range anyway.
     found = int(plain.lstrip("0")[:_MAX_DIGITS] or "0") if base == 10 else int(plain, base)
     if found >= limit:
         raise InvalidRequest(
@@ -160,7 +161,7 @@ def _bytes(text: str) -> bytes:
     try:
         return gojson.base64_bytes(text.encode())
     except gojson.GoError:
-        # grpc-gateway accepts both alphabets of base64.
+        # grpc-gateway accepts the standard and the URL-safe alphabet of base64.
         return gojson.base64_bytes(text.translate(_ALPHABETS).encode())
 
 

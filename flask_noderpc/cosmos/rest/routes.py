@@ -67,16 +67,16 @@ BROADCAST = f"{_SERVICES['tx']}/BroadcastTx"
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A path, and the method that it calls."""
+    """A path of the gateway, and the gRPC method that it calls."""
 
     http_method: str
     pattern: re.Pattern[str]
     path: str
-    """Path of the method, as in ``abci_query``."""
+    """Path of the gRPC method, which is also its ``abci_query`` path."""
     request: str
-    """Name of the request's message."""
+    """Name of the request's protobuf message."""
     response: str
-    """Name of the response's message."""
+    """Name of the response's protobuf message."""
 
 
 def _routes() -> Iterator[Route]:
@@ -91,11 +91,12 @@ def _routes() -> Iterator[Route]:
 
 
 ROUTES = tuple(_routes())
-"""All routes; the first route that matches a path is used."""
+"""Routes of the gateway; the first one that matches a request is used."""
 
 
 def find(http_method: str, path: str) -> tuple[Route, dict[str, str]] | None:
-    """Return the route of a request, and the values in its path."""
+    """Return the route of a request and the parameters in its path; ``None`` if it has no
+    route."""
     for route in ROUTES:
         if route.http_method == http_method:
             found = route.pattern.fullmatch(path)

@@ -1,5 +1,5 @@
-"""REST gateway of one mount: its paths, and the adapter between Flask's requests and its
-responses."""
+"""REST gateway of one mount: its URL rules, and the adapter from Flask requests to the
+gateway."""
 
 from __future__ import annotations
 
@@ -30,50 +30,50 @@ from ...web.views import Views, discard, head_of, propagates_exceptions, read_bo
 from . import gateway
 
 PREFIXES = ("cosmos", "cosmwasm", "feemarket", "ibc")
-"""First parts of the gateway's paths on an app; wallets request all of them."""
+"""First segments of the gateway's paths; wallets request all of them."""
 
 METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
-"""HTTP methods with a response, most of them 501."""
+"""HTTP methods of the URL rules; the gateway responds to most of them with 501."""
 
 VARIABLE = "noderpc_rest"
-"""Variable of the URL rules: the path after its first part."""
+"""Variable of the URL rules: the path after its first segment."""
 
 REST = "rest"
 """Endpoint of the URL rules."""
 
-# A path that the gateway does not have.
+# A path without a route, for which the gateway responds with 501.
 _UNKNOWN = f"/{PREFIXES[0]}/unknown"
 
 
 def is_served(path: str) -> bool:
-    """Return true if Flask has a rule for a path, which must begin with one of the prefixes and
-    have no line break."""
+    """Return true if a URL rule matches the path: it starts with one of the prefixes and has
+    no line break."""
     first, _, rest = path.removeprefix("/").partition("/")
     return first in PREFIXES and bool(rest) and "\n" not in rest
 
 
 class RestLayer(Layer):
-    """Paths of the gateway, which calls the mount's routes with the permissions of the client.
+    """URL rules of the gateway, which calls the mount's routes with the client's permissions.
 
-    Raise :exc:`~flask_noderpc.errors.InvalidSetting` for an embedded chain that is not of the
-    Cosmos SDK.
+    Raise :exc:`~flask_noderpc.errors.InvalidSetting` for an embedded chain whose application
+    is not of the Cosmos SDK.
     """
 
     admissions = MappingProxyType({REST: Admission(admit_body)})
 
     def __init__(self, mounted: Mounted) -> None:
         backend = mounted.context.backend
-        # Other applications answer any query, which would look like an empty state.
+        # Other applications respond to any query, so clients would see an empty state.
         if isinstance(backend, EmbeddedChain) and not _is_of_sdk(backend.application):
             raise InvalidSetting(
-                "NODERPC_REST needs a chain of the Cosmos SDK: NODERPC_APPLICATION = 'bank',"
-                " nodes of one in NODERPC_UPSTREAM, or your own application with"
-                " sdk_prefix()"
+                "NODERPC_REST needs a Cosmos SDK chain: set NODERPC_APPLICATION = 'bank', or"
+                " NODERPC_UPSTREAM to nodes of such a chain, or implement sdk_prefix() in your"
+                " application"
             )
         self._dispatcher = mounted.node
 
     def paths(self, views: Views, excluded: Iterable[str]) -> Iterator[Path]:
-        """Yield a path for each prefix."""
+        """Yield a URL rule for each prefix."""
         for prefix in PREFIXES:
             view = partial(self._view, views, prefix)
             yield Path(f"/{prefix}/<path:{VARIABLE}>", f"{REST}_{prefix}", METHODS, view)
@@ -137,16 +137,16 @@ _SLASHES = re.compile("//+")
 
 
 class RestMiddleware:
-    """Serves an app's REST gateway at ``/``, and nothing else; ``rule`` is one of its URL
-    rules."""
+    """WSGI middleware that serves only an app's REST gateway, at ``/``; ``rule`` is one of the
+    gateway's URL rules."""
 
     def __init__(self, app: WSGI, rule: str) -> None:
         self._app, self._base = app, rule.rpartition("/")[0].rpartition("/")[0]
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-        """Handle a request; the gateway responds to other paths, too."""
-        # A base URL may end with a slash. For a doubled slash, Flask would redirect to a path
-        # with the prefix.
+        """Handle a request; the gateway also responds to paths that it does not have."""
+        # Replace the double slash that comes from a base URL with a slash at its end; Flask
+        # would redirect it to the app's path.
         path = _SLASHES.sub("/", environ.get("PATH_INFO", ""))
         environ["PATH_INFO"] = self._base + (path if is_served(path) else _UNKNOWN)
         return self._app(environ, start_response)

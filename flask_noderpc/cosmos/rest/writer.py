@@ -1,7 +1,7 @@
-"""Write protobuf messages as the gateway's JSON.
+"""Conversion of protobuf messages to the gateway's JSON.
 
-This is gogoproto's jsonpb with the names of .proto files and all defaults. SDK:
-codec/proto_codec.go.
+The JSON equals that of gogoproto's jsonpb with the original names and default values of
+fields. SDK: codec/proto_codec.go.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _DECIMALS = 18
 
 
 def write(name: str, data: bytes, depth: int = _MAX_DEPTH) -> dict[str, Any]:
-    """Return a message as a JSON object.
+    """Return the encoded message ``name`` as a JSON object.
 
-    Raise :exc:`~flask_noderpc.protocol.protobuf.Malformed`.
+    Raise :exc:`~flask_noderpc.protocol.protobuf.Malformed` for invalid bytes.
     """
     if not depth:
         raise Malformed("messages are nested too deeply")
@@ -43,13 +43,13 @@ def _field(field: Field, given: list[int | bytes], depth: int) -> Any:
         return _value(field.type, given[-1] if given else None, depth)
     if not given and field.mark != "!":
         return None
-    # Protobuf merges repeated occurrences of a message that is not repeated.
+    # Protobuf merges several occurrences of a message field that is not repeated.
     joined = b"".join(each for each in given if isinstance(each, bytes))
     return _value(field.type, joined, depth)
 
 
 def _unpack_numbers(field: Field, given: list[int | bytes]) -> list[int | bytes]:
-    """Return the values of a repeated field, whose numbers may be packed."""
+    """Return the values of a repeated field; numbers may be packed into one occurrence."""
     if field.type not in ("uint64", "int64", "uint32", "int32"):
         return given
     found: list[int | bytes] = []
@@ -57,7 +57,8 @@ def _unpack_numbers(field: Field, given: list[int | bytes]) -> list[int | bytes]
         if isinstance(each, int):
             found.append(each)
             continue
-        # With a tag before each number, they are the values of a field.
+        # A packed field is a sequence of varints; a tag before each makes it a message to
+        # parse.
         at = 0
         while at < len(each):
             end = at
@@ -85,7 +86,8 @@ def _any(given: Message, depth: int) -> dict[str, Any]:
     name = url.removeprefix("/")
     if name in MESSAGES and "." in name:
         return {"@type": url, **write(name, data, depth)}
-    # The SDK refuses unknown types; messages of an application's own are written as bytes.
+    # Messages of the application's own types are shown as bytes; the SDK refuses unknown
+    # types.
     return {"@type": url, "value": b64encode(data).decode()}
 
 
@@ -117,7 +119,7 @@ def _timestamp(given: Message) -> str:
     try:
         return to_text(int64(given.integer(1)) * SECOND + given.integer(2))
     except OverflowError:
-        raise Malformed("a time before year 1 or after year 9999") from None
+        raise Malformed("expected a time from year 1 to year 9999") from None
 
 
 def _duration(given: Message) -> str:

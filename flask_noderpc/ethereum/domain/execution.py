@@ -1,4 +1,4 @@
-"""Input and output of the EVM: accounts, block environments, messages, outcomes.
+"""Input and output of the EVM: accounts, block environments, messages and outcomes.
 
 Addresses have 20 bytes, hashes and words 32; amounts are in wei.
 """
@@ -23,18 +23,19 @@ from .records import (
     Transaction,
 )
 
-# keccak of no bytes, and the root of an empty trie: an account without code or storage.
+# Code hash and storage root of an account without code and storage: the Keccak-256 hash of no
+# bytes, and the root of an empty trie.
 NO_CODE = bytes.fromhex("c5d2460186f7233c927e7db2dcc703c0e500b653ca82273b7bfad8045d85a470")
 NO_STORAGE = EMPTY_ROOT
 
 CODE_SIZE_LIMIT = 24_576
 """EIP-170: maximum bytes of a contract's code, unless a chain has another limit."""
 
-# EIP-7702: delegation designator, the prefix of the delegate's address.
+# EIP-7702: the code of a delegating account is this prefix and the delegate's address.
 DELEGATION = bytes.fromhex("ef0100")
 
 
-# Addresses of the precompiled contracts; EIP-2537 added the last.
+# Addresses of the precompiled contracts up to EIP-2537.
 PRECOMPILES = frozenset(number.to_bytes(20) for number in range(1, 0x12))
 
 
@@ -85,7 +86,7 @@ class Environment:
     code_size_limit: int = CODE_SIZE_LIMIT
     """Maximum bytes of a contract's code; init code may have twice as many."""
     hashes: Mapping[int, bytes] = field(default_factory=dict)
-    """Hashes of simulated earlier blocks that are not stored, by number."""
+    """Hashes by number of earlier blocks that are simulated, and so not stored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +112,8 @@ class Message:
 def environment_for_call(
     message: Message, max_fee_per_blob_gas: int | None, environment: Environment
 ) -> Environment:
-    """Return the block environment of a call, without base fees that the call does not pay.
+    """Return the block environment of a call; a base fee that the call does not pay is 0
+    there.
 
     geth: core/vm/evm.go, NewEVM.
     """
@@ -151,9 +153,9 @@ class AccountOverride:
     balance: int | None = None
     code: bytes | None = None
     state: Slots | None = None
-    """Replaces all of the storage."""
+    """New storage of the account, which replaces all slots."""
     state_diff: Slots | None = None
-    """Replaces single slots."""
+    """New values of single slots; other slots are unchanged."""
     precompile_to: bytes | None = None
     """New address of the precompiled contract at this address."""
 
@@ -183,7 +185,8 @@ class CallArgs:
 
     @property
     def type(self) -> int:
-        """Lowest transaction type that has all given fields; type 2 without fees."""
+        """Lowest transaction type that has all fields which are set, but type 2 if no gas
+        price is set."""
         if self.authorizations is not None:
             return SET_CODE
         if self.blob_versioned_hashes is not None:
@@ -193,7 +196,8 @@ class CallArgs:
         return LEGACY if self.access_list is None else ACCESS_LIST
 
     def price_at(self, base_fee: int) -> int:
-        """Return the price per gas at a base fee, in wei; 0 if no fee was given."""
+        """Return the price per gas at a base fee, in wei; 0 if the client sent no fees and the
+        base fee is not limited."""
         if self.gas_price is not None:
             return self.gas_price
         fee_cap, tip = self.max_fee_per_gas, self.max_priority_fee_per_gas or 0
@@ -202,7 +206,7 @@ class CallArgs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockChanges:
-    """Block overrides; ``None`` leaves a field unchanged."""
+    """Overrides of a block environment; ``None`` leaves a field unchanged."""
 
     number: int | None = None
     timestamp: int | None = None
@@ -221,7 +225,7 @@ class BlockChanges:
 
 @dataclass(frozen=True, slots=True)
 class EmittedLog:
-    """Log of a contract before it has an index."""
+    """Log that a contract emitted, before its block assigns an index."""
 
     address: bytes
     topics: tuple[bytes, ...]
@@ -234,14 +238,14 @@ class Outcome:
 
     gas_used: int
     max_used_gas: int
-    """Gas used before refunds, which is the limit that the execution needs."""
+    """Gas used before refunds: the gas limit must be at least this."""
     output: bytes = b""
     """Return data, or revert data."""
     error: str = ""
-    """Error text of geth; empty for success."""
+    """geth's error text; empty on success."""
     logs: tuple[EmittedLog, ...] = ()
     created: bytes | None = None
-    """Address of the contract to create."""
+    """Address of the contract if the message creates one."""
 
     @property
     def reverted(self) -> bool:
@@ -255,7 +259,7 @@ OUT_OF_GAS = "out of gas"
 
 @dataclass(frozen=True, slots=True)
 class StateChange:
-    """State transition: the new root and the records written."""
+    """State transition: the new state root, and the records that it adds."""
 
     root: bytes
     written: Mapping[bytes, bytes] = field(default_factory=dict)

@@ -24,7 +24,7 @@ LEGACY, ACCESS_LIST, DYNAMIC_FEE, BLOB, SET_CODE = range(5)
 
 # EIP-4844: blob gas of one blob.
 GAS_PER_BLOB = 1 << 17
-# EIP-4844, MIN_BASE_FEE_PER_BLOB_GAS: price of blob gas if there were no blobs before.
+# EIP-4844, MIN_BASE_FEE_PER_BLOB_GAS: the minimum price of blob gas, in wei.
 MIN_BLOB_FEE = 1
 
 
@@ -53,8 +53,8 @@ class Authorization:
 class Transaction:
     """A signed transaction of any type, with the values derived from its bytes.
 
-    A field is ``None`` if the type does not have it: ``chain_id`` of an unprotected legacy
-    transaction, ``gas_price`` from type 2 on, the fees before.
+    A field that the type does not have is ``None``: ``chain_id`` of an unprotected legacy
+    transaction, ``gas_price`` from type 2 on, and the EIP-1559 fees of types 0 and 1.
     """
 
     type: int
@@ -74,11 +74,12 @@ class Transaction:
     blob_versioned_hashes: tuple[bytes, ...] = ()
     authorizations: tuple[Authorization, ...] = ()
     v: int
-    """Encoded value: the parity from type 1 on; for type 0 with the chain ID or 27 added."""
+    """Value of V as encoded: the parity from type 1 on; for type 0 it includes the chain ID
+    (EIP-155) or 27."""
     r: int
     s: int
     raw: bytes
-    """Canonical bytes; for type 1 and above they begin with the type byte."""
+    """Canonical bytes; from type 1 on they begin with the type byte."""
     hash: bytes
     sender: bytes
 
@@ -101,13 +102,13 @@ class Transaction:
 
     @property
     def blob_gas(self) -> int | None:
-        """Blob gas of the transaction; ``None`` for a type without blobs."""
+        """Blob gas of the transaction; ``None`` unless it has type 3, which carries blobs."""
         return GAS_PER_BLOB * len(self.blob_versioned_hashes) if self.type == BLOB else None
 
     def gas_price_at(self, base_fee: int | None) -> int:
         """Return the ``effectiveGasPrice`` at a base fee, in wei.
 
-        EIP-1559: the tip in addition to the base fee, limited by the sender's maximum.
+        EIP-1559: base fee plus tip, but at most the sender's maximum fee.
         """
         if self.gas_price is not None:
             return self.gas_price
@@ -117,7 +118,7 @@ class Transaction:
 
 @dataclass(frozen=True, slots=True)
 class EncodedTransaction:
-    """A transaction that a chain has verified, and that is not decoded yet."""
+    """A committed transaction that is not decoded yet."""
 
     type: int
     raw: bytes
@@ -137,7 +138,8 @@ class Inclusion:
 
 @dataclass(frozen=True, slots=True)
 class RPCTransaction:
-    """Transaction and its inclusion; ``None`` while it is pending. geth: RPCTransaction."""
+    """Transaction and its inclusion, which is ``None`` while it is pending; geth:
+    RPCTransaction."""
 
     transaction: Transaction
     inclusion: Inclusion | None
@@ -159,10 +161,10 @@ class Log:
 
 @dataclass(frozen=True, slots=True)
 class LogSearch:
-    """Search for logs between two heights, both included, of some addresses with some topics.
+    """Search for logs by address and topics, from height ``low`` to ``high`` inclusive.
 
-    A log matches with any of the addresses, and at each position with any of its topics; an
-    empty tuple matches all.
+    A log matches if it has one of the addresses, and at each topic position one of the topics
+    listed for it; an empty tuple matches everything.
     """
 
     addresses: tuple[bytes, ...]
@@ -197,11 +199,11 @@ class Header:
 
 
 class PlainNumber(int):
-    """A number that is written as a JSON number instead of hex."""
+    """A number that is encoded as a JSON number instead of a hex string."""
 
 
 @dataclass(frozen=True, slots=True)
 class HeadView:
-    """A header in the form for subscribers."""
+    """A header that is encoded as in a ``newHeads`` event."""
 
     header: Header

@@ -23,19 +23,19 @@ _NO_SNIFF = "X-Content-Type-Options", "nosniff"
 
 
 def admission(max_body: int) -> Admission:
-    """Return the admission of bodies of at most ``max_body`` bytes."""
+    """Return the admission rules for bodies of at most ``max_body`` bytes."""
     return Admission(partial(_admit, max_body), signs=True, unreadable=lambda _: _unreadable())
 
 
 def _unreadable() -> NodeRPCError:
-    # geth: it reads up to the limit, and the result is not JSON.
+    # geth reads the body up to the limit, and then fails to parse it.
     return ParseError("parse error")
 
 
 def _admit(max_body: int, policy: Policy, head: Head) -> Refusal | Admitted:
     size = head.content_length or 0
     if head.method == "GET" and not size and not head.fields.get("QUERY_STRING"):
-        # geth: the health check of load balancers.
+        # geth: an empty GET is the health check of a load balancer.
         return Refusal(Response(HTTPStatus.OK, [HTML], b""))
     response = _refused(head, size, max_body)
     if response is not None:
@@ -54,7 +54,7 @@ def _refused(head: Head, size: int, limit: int) -> Response | None:
         return plain_text("method not allowed", HTTPStatus.METHOD_NOT_ALLOWED, _NO_SNIFF)
     if size > limit:
         return plain_text(
-            f"content length too large ({size}>{limit}); NODERPC_EVM_MAX_BODY_BYTES raises it",
+            f"content length too large ({size}>{limit}); raise NODERPC_EVM_MAX_BODY_BYTES",
             HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
             _NO_SNIFF,
         )

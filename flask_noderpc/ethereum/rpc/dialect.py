@@ -1,4 +1,4 @@
-"""The ``evm`` dialect: Ethereum's JSON forms in geth's envelope.
+"""The ``evm`` dialect: Ethereum's JSON encodings in geth's JSON-RPC envelope.
 
 geth: rpc/json.go, rpc/handler.go. Every response has status 200; IDs are returned unchanged.
 """
@@ -41,25 +41,24 @@ _LONGEST_METHOD = 2048
 
 _WEBSOCKET_METHODS = ("eth_subscribe", "eth_unsubscribe")
 _VERSION = "2.0"
-# Brackets inside a string are text, also if the string does not end: searching again after each
-# of its escaped quotes would take quadratic time. Other values need no separator after the
-# first.
+# A string is one token, even if it does not end, so brackets inside it are not counted; a
+# search that restarts at each escaped quote would take quadratic time.
 _STRING_OR_BRACKET = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[][{}]', re.DOTALL)
 _SCALAR = re.compile(
     rb"true|false|null|"
     rb"-?[0-9]+(?![0-9])(?:\.[0-9]+(?![0-9])|(?!\.))(?:[eE][-+]?[0-9]+|(?![eE]))"
 )
-# Maximum commas of a body. A million small values would block the process for a second; filters
-# and batches have some thousands.
+# Maximum number of commas in a body. Parsing a million small values would block the process
+# for a second; filters and batches have a few thousand.
 _MAX_VALUES = 100_000
-# Limits of the search for the first value of a body that has several: bytes, and strings and
-# brackets. Scanning five megabytes would delay other requests by a tenth of a second.
+# Limits for finding the end of the first value in a body with several: number of strings and
+# brackets, and bytes. Scanning 5 MB would delay other requests by a tenth of a second.
 _MAX_TOKENS, _MAX_SCANNED = 50_000, 1 << 20
 _NESTING = {b"[": 1, b"{": 1, b"]": -1, b"}": -1}
 
 
 class _TooManyCalls(BatchTooLarge):
-    """A batch over the limit, with the ID of its first call."""
+    """Error for a batch over the limit; ``id`` is the ID of its first call."""
 
     def __init__(self, limit: int, request_id: bytes | None) -> None:
         super().__init__(limit)
@@ -67,18 +66,20 @@ class _TooManyCalls(BatchTooLarge):
 
 
 class GethEnvelope(Envelope):
-    """Bodies as geth accepts them; error messages are geth's."""
+    """JSON-RPC bodies by geth's rules, with geth's error messages."""
 
     lone_reply_is_bare = False
     runs_notifications = True
     statuses: ClassVar[Mapping[type[Exception], HTTPStatus]] = {RPCError: HTTPStatus.OK}
 
     def _parse(self, body: bytes, max_batch: int) -> Calls:
-        """Return the calls of a body; if it contains several values, the first counts."""
+        """Return the calls of a body; if it has several JSON values, only the first is
+        used."""
         values = body.count(b",")
         if values > _MAX_VALUES:
             raise InvalidRequest(
-                f"expected at most {_MAX_VALUES} values in a body, got {values}; send several"
+                f"expected at most {_MAX_VALUES} values in a body, got {values};"
+                " send several bodies"
             )
         document = _first_value(body)
         if document[:1] != b"[":
@@ -87,8 +88,8 @@ class GethEnvelope(Envelope):
         if not elements:
             raise InvalidRequest("empty batch")
         if len(elements) > max_batch:
-            # Not beyond the limit of a batch: there may be a million elements that are not
-            # calls.
+            # Search only this many elements for an ID: a body may have a million elements that
+            # are not calls.
             raise _TooManyCalls(max_batch, _first_id(_parsed_calls(elements[:max_batch])))
         return Calls(tuple(_parsed_calls(elements)), is_batch=True)
 
@@ -97,20 +98,20 @@ class GethEnvelope(Envelope):
         return _call(_first_value(body))
 
     def unknown_method(self, name: str, hint: str) -> RPCError:
-        """Return geth's error, and a hint how to enable the method."""
+        """Return geth's error for an unknown method, with a hint how to enable the method."""
         if name in _WEBSOCKET_METHODS and not hint:
             return MethodNotFound("notifications not supported")
         return MethodNotFound(f"the method {name} does not exist/is not available", hint)
 
     def invalid_body_response(self, error: RPCError) -> bytes:
-        """Return the response to a body without calls; for a batch that is too long, a list
-        with one error."""
+        """Return the response to a body that can't be parsed; for a batch over the limit, a
+        list with one error."""
         if isinstance(error, _TooManyCalls):
             return b"[" + self.failure(error.id, error) + b"]"
         return self.failure(None, error)
 
     def code(self, error: RPCError) -> int:
-        """Return the code of an error."""
+        """Return the JSON-RPC code of an error."""
         return _code_and_text(error)[0]
 
     def failure(self, request_id: bytes | None, error: RPCError) -> bytes:
@@ -144,7 +145,7 @@ def _first_value(body: bytes) -> bytes:
     body = body.strip(b" \t\r\n")
     try:
         if not _is_json(body):
-            # Go: json.Decoder reads a stream; geth uses the first value.
+            # Go's json.Decoder reads a stream of values, and geth uses only the first.
             str(body, "utf-8")
             body = body[: _end_of_value(body)]
             jsoncodec.decode(body, jsoncodec.Raw)
@@ -205,7 +206,7 @@ def _call(document: bytes) -> Call | BadCall:
 
 
 def _version(raw: bytes) -> str:
-    # Evmos: its examples omit this member, which geth refuses.
+    # Evmos accepts calls without this member, and its examples omit it; geth refuses them.
     return _text(raw) if raw else _VERSION
 
 
@@ -227,7 +228,7 @@ _PLAIN: dict[type, Json] = {
 
 
 class EvmDialect(Dialect):
-    """A dialect in which every number is a QUANTITY and all bytes are DATA."""
+    """A dialect that encodes every number as a QUANTITY and all bytes as DATA."""
 
     @cached_property
     def _dumps(self) -> dict[type, Dump]:
@@ -246,8 +247,8 @@ class EvmDialect(Dialect):
         return super()._dumps | plain
 
     def described(self, result: type, components: Components) -> Json:
-        """Return the JSON Schema of a result type; the result may be null if something is
-        missing."""
+        """Return the JSON Schema of a result type, which also allows null for objects that
+        don't exist."""
         if result in (object, jsoncodec.Raw):
             return {}
         found = _PLAIN.get(result) or super().described(result, components)

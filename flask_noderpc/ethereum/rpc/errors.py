@@ -1,4 +1,4 @@
-"""Errors with codes that only the EVM layer has, and those codes."""
+"""Errors and error codes that only the EVM layer uses."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOVED_TO_ITSELF, MOVED_TOGETHER = -38022, -38023
 
 
 class EvmError(RPCError):
-    """An error object with its own code, and ``data`` that is not an explanation of ours."""
+    """Error with its own JSON-RPC code and optional ``data``, such as the data of a revert."""
 
     def __init__(self, text: str, *, code: int = SERVER_ERROR, data: object = None) -> None:
         super().__init__(text, code=code)
@@ -33,8 +33,9 @@ def not_supported(error: NotSupported) -> EvmError:
 
 
 class PrunedHistory(EvmError):
-    """A block that was pruned."""
+    """Error for a block that was pruned."""
 
     def __init__(self) -> None:
-        # execution-apis: history that the node no longer has; geth: core/history.
+        # execution-apis defines this code for pruned history; the text is from geth:
+        # core/history.
         super().__init__("pruned history unavailable", code=4444)

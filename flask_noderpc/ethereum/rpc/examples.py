@@ -1,4 +1,4 @@
-"""Examples of parameters of the EVM layer, for the page on which calls can be tried."""
+"""Example values for the parameters of EVM methods, for the page that sends trial calls."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ _ZERO_HASH, _ZERO_ADDRESS = "0x" + "00" * 32, "0x" + "00" * 20
 
 
 def examples_of(ask: Ask) -> Example:
-    """Return a function that gives examples, from the latest block and the node's accounts."""
+    """Return a function that makes a parameter's example from the latest block and the node's
+    accounts, or an empty string for other parameters."""
     block = ask("eth_getBlockByNumber", "latest", False).get("result") or {}
     accounts = ask("eth_accounts").get("result") or [_ZERO_ADDRESS]
     values = values_of(
@@ -34,7 +35,7 @@ def examples_of(ask: Ask) -> Example:
 
 
 def values_of(block: str, tx: str, account: str) -> dict[str, Json]:
-    """Return values by the names of parameters of the EVM layer.
+    """Return an example value for each parameter name of EVM methods.
 
     ``block`` and ``tx`` are hashes, ``account`` is an address; all in hex with the prefix 0x.
     """

@@ -1,7 +1,7 @@
-"""Routes whose calls need a state and are forwarded to another node.
+"""Routes that need an EVM state and forward their calls to another node, which has one.
 
-The parameters are checked by the original route's rules and forwarded as they were given.
-Only tags for the newest block are replaced with our own height; otherwise ``eth_call`` could be
+Parameters are checked by the rules of the route and forwarded unchanged. Only tags for the
+newest block are replaced with this node's latest height; otherwise ``eth_call`` could be
 executed at a later block than ``eth_blockNumber`` returned.
 """
 
@@ -40,8 +40,7 @@ _NEWEST = (Tag.LATEST, Tag.SAFE, Tag.FINALIZED)
 
 
 def with_forwarded(table: RouteTable, ctx: Context) -> RouteTable:
-    """Return the table with routes that forward, if the backend can forward and has no EVM
-    state."""
+    """Return the table with routes that forward their calls, if the backend can forward."""
     forward = FORWARDED_CALLS.find(ctx.backend)
     if forward is None:
         return table
@@ -69,7 +68,7 @@ def _forwarded(row: Route[Any], forward: ForwardedCalls) -> Route[Any]:
 
 
 def _fixed(method: str, forward: ForwardedCalls) -> Callable[[Context, Params], jsoncodec.Raw]:
-    """Return the handler of a call whose result never changes, and is requested once."""
+    """Return a handler for a call whose result never changes, so it is requested only once."""
 
     @cache
     def result() -> jsoncodec.Raw:
@@ -94,7 +93,8 @@ def _handler(
 
 
 def _value(ctx: Context, value: Any) -> Any:
-    """Return the JSON of a parameter, with our own height for a tag of the newest block."""
+    """Return the JSON of a parameter; a tag of the newest block becomes this node's latest
+    height."""
     if isinstance(value, Tag):
         return hex.quantity(reader(ctx).latest) if value in _NEWEST else value.value
     return value
@@ -114,8 +114,7 @@ def _call(forward: ForwardedCalls, method: str, params: bytes) -> jsoncodec.Raw:
 
 
 def _params_of(kind: type[Params]) -> type[Params]:
-    """Return parameters that are checked like those of ``kind``, and have the values as
-    given."""
+    """Return a type of parameters that checks like ``kind`` and keeps the JSON unchanged."""
     members = [(spec.name, Any, _unchanged_param(spec)) for spec in specs(kind)]
     return make_dataclass(kind.__name__, members, bases=(Params,), frozen=True, slots=True)
 
@@ -123,14 +122,14 @@ def _params_of(kind: type[Params]) -> type[Params]:
 def _unchanged_param(spec: ParamSpec) -> Any:
     default = spec.default if isinstance(spec.default, Tag) else None
     if isinstance(spec.kind, BlockId):
-        # Nodes have different defaults.
+        # Nodes have different defaults, so always send the block.
         default = Tag.LATEST
     given = {} if spec.required else {"default": default}
     return param(_UnchangedParam(spec.kind), doc=spec.doc, wire=spec.wire, **given)
 
 
 class _UnchangedParam(ParamField):
-    """A parameter that another type checks, and whose value stays as it was given."""
+    """A parameter that is checked by another type but keeps its JSON value."""
 
     def __init__(self, kind: ParamField) -> None:
         super().__init__()
@@ -139,7 +138,7 @@ class _UnchangedParam(ParamField):
 
     @property
     def in_json(self) -> Any:
-        """Return the JSON Schema of the other type."""
+        """JSON Schema of the other type."""
         return self._kind.in_json
 
     def from_json(self, value: Any) -> Any:

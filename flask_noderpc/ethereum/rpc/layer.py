@@ -1,4 +1,4 @@
-"""EVM layer of one mount: its dispatcher, subscriptions, and their feeds."""
+"""EVM layer of one mount: its dispatcher, its subscriptions, and the feeds of their events."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class EvmLayer(Layer):
             dialect,
             ctx,
             mounted.start,
-            hints={route.name: "NODERPC_DEV brings it" for route in DEV_ROUTES},
+            hints={route.name: "NODERPC_DEV enables it" for route in DEV_ROUTES},
             max_batch=ctx.settings.of(EthereumSettings).evm_max_batch,
             guard=guard,
         )
@@ -79,24 +79,25 @@ class EvmLayer(Layer):
         )
 
     def paths(self, views: Views, excluded: Iterable[str]) -> Iterator[Path]:
-        """Yield the path of JSON-RPC bodies."""
-        # The app's own health check may have this path.
+        """Yield the HTTP path of the JSON-RPC endpoint."""
+        # An excluded endpoint leaves GET to the app, whose health check may have this path.
         left = {"GET"} if ENDPOINT in excluded else set()
         methods = [method for method in EVERY_METHOD if method not in left]
         view = views.body(ENDPOINT, self.dispatcher, empty_page)
         yield Path("/evm", ENDPOINT, methods, view, ("POST", ENDPOINT))
 
     def websockets(self) -> Iterator[Websocket]:
-        """Yield the path of websockets."""
+        """Yield the path of the websocket endpoint."""
         limit = self._settings.of(EthereumSettings).evm_max_body_bytes
         yield Websocket("/evm/ws", _WEBSOCKET, self.session, limit)
 
     def examples(self, ask: Ask) -> Example:
-        """Return a function that gives examples from the chain."""
+        """Return a function that makes examples of parameters from the chain's data."""
         return examples_of(ask)
 
     def prepare(self, *, serves: bool) -> None:
-        """Start the executors in the background."""
+        """Start the EVM's executors in the background; without ``serves``, only the executors
+        of blocks."""
         state = EVM_STATE.find(self._backend)
         if state is not None:
             state.start(calls=serves, blocks=self._settings.produce)

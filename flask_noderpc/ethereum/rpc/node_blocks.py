@@ -1,4 +1,4 @@
-"""Members of blocks that a followed chain does not store, read from its node."""
+"""Members of Ethereum blocks that a follower does not store, read from its upstream node."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from ...backends.base.capabilities import ForwardedCalls
 from ...errors import BackendError, ForwardedCallFailed
 from .codec import hex
 
-# Seconds without further requests after a node failed to respond; blocks are read without it.
+# Seconds without requests after the node failed to respond; blocks lack these members then.
 _PAUSE_S = 30.0
 
 
 class NodeBlock(NamedTuple):
-    """Members of a block that only a node has."""
+    """Members of a block that only its node has."""
 
     number: int
     account: bytes
-    """The account of the proposer."""
+    """Address of the proposer's account."""
     root: bytes
-    """The root of the state."""
+    """State root."""
     base_fee: int
 
 
@@ -41,11 +41,11 @@ class _BlockJson(jsoncodec.Struct, rename="camel"):
 
 
 class NodeBlocks:
-    """Blocks of another node; after a failure no requests are sent to it for a while."""
+    """Blocks of another node; after a failure the node gets no requests for 30 seconds."""
 
     def __init__(self, forward: ForwardedCalls) -> None:
         self._forward = forward
-        # One for each validator that the chain has had.
+        # Account by proposer address: one entry for each validator that the chain has had.
         self._accounts: dict[bytes, bytes] = {}
         self._genesis: NodeBlock | None = None
         self._pause_ends = 0.0
@@ -63,7 +63,7 @@ class NodeBlocks:
         """Return block 0; ``None`` if the node does not have it, or while it is unknown."""
         if self._genesis is None:
             found = self._block(0)
-            # Ethermint returns the latest block.
+            # Ethermint returns the latest block if block 0 is requested.
             if found is not None and found.number == 0:
                 self._genesis = found
         return self._genesis

@@ -32,18 +32,19 @@ from .node_blocks import NodeBlocks
 
 
 class SearchBudget:
-    """The time and the rows of a search, shared by all reads of one call."""
+    """Limits on the time and the rows of a search, shared by all reads of one call."""
 
     def __init__(self, settings: Settings) -> None:
         self.limits = SearchLimits.within(settings.search_timeout, settings.max_response_bytes)
-        """Limits of the backend's own search."""
+        """Limits to pass to the backend's own search."""
         self._deadline = time.monotonic() + self.limits.seconds
         self._rows = self.limits.rows
 
     def spend(self, rows: int) -> None:
-        """Count rows that are read; raise :exc:`~flask_noderpc.errors.SearchTooCostly`."""
+        """Count rows that are read; raise :exc:`~flask_noderpc.errors.SearchTooCostly` at the
+        limit."""
         if self._rows < self.limits.rows:
-            # Under gevent other requests get the processor between two blocks.
+            # Under gevent, let other requests run between two reads.
             next_turn()
         self._rows -= rows
         if self._rows < 0:
@@ -56,32 +57,33 @@ _MEMO = "evm reader"
 _CACHED_BLOCKS = 128
 # Blocks with thousands of logs are large, so fewer than 100 of them are cached.
 _CACHED_BYTES = 64 << 20
-# Pending transactions are read often, and recovering their senders is slow.
+# Pending transactions are cached because recovering their senders is slow.
 _CACHED_PENDING = 8192
 _CACHED_PENDING_BYTES = 32 << 20
-# Approximate size of objects, in addition to their bytes.
+# Approximate memory of Python objects, in addition to the bytes they hold.
 _HEADER_BYTES, _TX_BYTES, _LOG_BYTES = 1024, 2048, 512
-# Transactions of a large mempool may have a megabyte each.
+# Maximum number of pending transactions to read: 5000, but 100 if the mempool has more than 16
+# MB, as each may have a megabyte then.
 _SMALL_POOL, _MAX_SMALL, _MAX_PENDING = 16 << 20, 5_000, 100
 
 
 def reader(ctx: Context) -> Reader:
     """Return the reader of a mount."""
     if _MEMO not in ctx.memo:
-        # Two threads may both create one; only the first is used.
+        # Two threads may both create a reader; setdefault keeps the first.
         ctx.memo.setdefault(_MEMO, Reader(ctx.backend, ctx.memory))
     found: Reader = ctx.memo[_MEMO]
     return found
 
 
 class Reader:
-    """Reads blocks of a backend, and caches those it has built."""
+    """Reader that builds Ethereum blocks from a backend's blocks, and caches them."""
 
     def __init__(self, backend: ChainBackend, memory: CacheMemory | None = None) -> None:
         self._backend = backend
         memory = memory or CacheMemory()
         self._blocks = LRUCache[bytes, Block](_CACHED_BLOCKS, _CACHED_BYTES, _weight, memory)
-        # By the node transaction's bytes, so no other transaction can have the same key.
+        # Ethereum transactions by the bytes of the node transaction that contains them.
         self._decoded = LRUCache[bytes, tuple[Transaction, ...]](
             _CACHED_PENDING, _CACHED_PENDING_BYTES, _weight_decoded, memory
         )
@@ -102,13 +104,13 @@ class Reader:
     def genesis(self) -> Block | None:
         """Return block 0; ``None`` if the genesis document is unknown."""
         if self._genesis is None:
-            # In a chain that is filled downwards, both may be missing.
+            # A chain that is backfilled from its newest block may not have its genesis yet.
             with suppress(GenesisNotAvailable, HeightNotAvailable):
                 self._genesis = self._made_genesis()
         return self._genesis
 
     def height(self, number: Height) -> int:
-        """Return the height; for the pending block, the height of the latest."""
+        """Return the height of a tag; the height of ``pending`` is the latest height."""
         match number:
             case int():
                 return number
@@ -126,7 +128,7 @@ class Reader:
         if height.bit_length() > 63:
             return None
         try:
-            # By hash: a test chain may have another block at this height by now.
+            # The cache is keyed by hash: a test chain may replace the block at a height.
             found = self._blocks.get(self._backend.reads.hash_at(height))
             return found or self._keep(self._made(height))
         except (HeightNotAvailable, ResultNotFound):
@@ -135,7 +137,7 @@ class Reader:
     def parent(self, block: Block) -> Block | None:
         """Return the block before a block of the chain, or ``None``."""
         header = block.partial_header
-        # The store is only queried for the hash of a height if the block is not cached.
+        # Look in the cache by hash first, which needs no query of the store.
         return self._blocks.get(header.parent_hash) or self.block_at(header.number - 1)
 
     def _keep(self, made: Block) -> Block:
@@ -143,7 +145,7 @@ class Reader:
             header = made.partial_header
             miner = self._node.account(header.miner or b"", header.number)
             if miner is None:
-                # Not cached: the next reader requests it again.
+                # Don't cache the block without its miner, so that the next read asks again.
                 return made
             made = replace(made, partial_header=replace(header, miner=miner))
         return self._blocks.put(made.partial_header.hash or b"", made)
@@ -159,7 +161,8 @@ class Reader:
             return None
 
     def block(self, number_or_hash: Height | ByHash) -> Block | None:
-        """Return the block; a pending block is built from the pending transactions.
+        """Return the block, or ``None``; a pending block is built from the pending
+        transactions.
 
         Raise :exc:`.errors.PrunedHistory` for a pruned block.
         """
@@ -171,7 +174,7 @@ class Reader:
         found = self.block_at(height)
         if found is None and self.first <= height < self._backend.reads.base_height():
             if number_or_hash is Tag.EARLIEST:
-                # Pruned between the two reads, so its successor is the first.
+                # The block was pruned since its height was read, so read the height again.
                 return self.block(number_or_hash)
             raise PrunedHistory
         return found
@@ -180,7 +183,7 @@ class Reader:
         """Return the pending block on the latest; ``None`` if the mempool can't be read."""
         latest = self.block_at(self.latest)
         if latest is None:
-            # A foreign node may have the results a little later.
+            # Another node may store a block's results slightly later than the block.
             return None
         return pending_block(
             latest.partial_header,
@@ -240,7 +243,7 @@ def _weight(block: Block) -> int:
 
 
 def _weight_decoded(txs: tuple[Transaction, ...]) -> int:
-    """Return the approximate bytes of transactions in memory, with the bytes that they were
-    read from."""
-    # In addition to its bytes, its data, or lists of twice their size.
+    """Return the approximate bytes of pending transactions in memory, including their cache
+    key."""
+    # Each has its raw bytes, the cache key, and its data, or lists of twice the size.
     return _TX_BYTES + sum(_TX_BYTES + 4 * len(tx.raw) for tx in txs)

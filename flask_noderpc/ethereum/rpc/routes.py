@@ -21,7 +21,7 @@ from .queries import blocks, fees, logs, node
 from .subscriptions import filters
 
 SESSION_METHODS = frozenset({"eth_subscribe", "eth_unsubscribe"})
-"""The methods of a websocket's session, which are not routes."""
+"""Methods that a websocket session handles itself, so they are not routes."""
 
 
 _NEED_STATE = (
@@ -355,39 +355,42 @@ EVM_ROUTES = RouteTable(
 
 
 RESERVED = EVM_ROUTES + DEV_ROUTES
-"""Routes whose names the app's routes can't have."""
+"""Built-in routes; the app's routes can't have their names."""
 
 
 def custom_routes(more: Iterable[Route[Any]]) -> RouteTable:
-    """Return the app's routes that are not built in; raise
-    :exc:`~flask_noderpc.errors.ConfigurationError` for one that can't be served."""
+    """Return the app's own routes; raise :exc:`~flask_noderpc.errors.ConfigurationError` for a
+    name that can't be served."""
     custom = RouteTable(RESERVED.with_custom(more)[len(RESERVED) :])
     for row in custom:
         namespace, _, method = row.name.partition("_")
         if not namespace or not method:
             raise ConfigurationError(
-                f"evm_routes: {short_repr(row.name)} has no namespace; name it as eth_myMethod"
+                "evm_routes: expected a name with a namespace, such as eth_myMethod, got"
+                f" {short_repr(row.name)}"
             )
         if row.name in SESSION_METHODS:
-            raise ConfigurationError(f"evm_routes: {row.name!r} is a method of websockets")
+            raise ConfigurationError(
+                f"evm_routes: expected another name, {row.name!r} is a built-in method"
+            )
     return custom
 
 
 def namespaces_of(enabled: tuple[str, ...], custom: RouteTable) -> tuple[str, ...]:
-    """Return the enabled namespaces and the app's; raise
-    :exc:`~flask_noderpc.errors.ConfigurationError` for an unknown one."""
+    """Return the enabled namespaces and the namespaces of the app's routes; raise
+    :exc:`~flask_noderpc.errors.ConfigurationError` for an unknown namespace."""
     given = dict.fromkeys(row.name.partition("_")[0] for row in custom)
     for name in enabled:
         if name not in NAMESPACES and name not in given:
-            known = ", ".join((*NAMESPACES, *given))
-            raise InvalidSetting(f"NODERPC_EVM_API: no namespace {name!r}; known are {known}")
+            known = ", ".join(dict.fromkeys((*NAMESPACES, *given)))
+            raise InvalidSetting(f"NODERPC_EVM_API: expected any of {known}, got {name!r}")
     return tuple(dict.fromkeys((*enabled, *(n for n in given if n not in NAMESPACES))))
 
 
 def routes_of(namespaces: tuple[str, ...], custom: RouteTable, *, dev: bool) -> RouteTable:
     """Return the routes of these namespaces, and of ``rpc``, which is always served.
 
-    With ``dev`` they include the methods that sign, and the namespaces of development nodes.
+    With ``dev``, they include the methods that sign and those of development nodes.
     """
     served = {"rpc", *namespaces, *DEV_NAMESPACES}
     rows = (RESERVED if dev else EVM_ROUTES) + custom

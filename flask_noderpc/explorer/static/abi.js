@@ -1,4 +1,4 @@
-// Remembers the ABI of a contract in this browser, and fills it in where it is wanted again.
+// Stores the ABI of a contract in this browser, and fills it in on later pages of the contract.
 
 const form = document.getElementById("abi-form");
 const key = `noderpc-abi:${form?.dataset.contract}`;
@@ -9,6 +9,6 @@ if (form?.dataset.contract) {
     if (field.value) localStorage.setItem(key, field.value);
     else field.value = localStorage.getItem(key) ?? "";
   } catch {
-    // Storage is full, or the browser allows none.
+    // Ignore the error if the storage is full or disabled.
   }
 }

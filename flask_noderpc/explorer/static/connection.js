@@ -1,18 +1,18 @@
-// A websocket of the node with one subscription, which is made again when the connection ends.
+// A websocket of the node with one subscription, which is renewed when the connection ends.
 
 const FIRST_DELAY_MS = 250;
 const LONGEST_DELAY_MS = 30_000;
 
-// The app knows the path; the browser knows the host, and whether it is reached by TLS.
+// Returns the URL of the websocket: path from the page, host and TLS from the browser.
 export function address() {
   const url = new URL(new URL(document.body.dataset.websocket, location).pathname, location);
   url.protocol = location.protocol.replace("http", "ws");
   return url;
 }
 
-// Calls `onOpen` when the node has taken the subscription, `onEvent` with the result of each
-// event, `onClose` when the connection has ended, and `onRefused` with the error of a
-// subscription that is not taken, which is not tried again. Returns a function that ends it.
+// Subscribes to a query. Calls `onOpen` when the node has accepted the subscription, `onEvent`
+// with the result of each event, `onClose` when the connection has ended, and `onRefused` with
+// the error if the node refuses the subscription. Returns a function that ends it.
 export function follow(query, { onOpen, onEvent, onClose, onRefused }) {
   let socket;
   let timer;
@@ -31,7 +31,7 @@ export function follow(query, { onOpen, onEvent, onClose, onRefused }) {
       if (error && delay !== 0) {
         refused(error);
       } else if (error) {
-        // It fell behind: the events that were left out are on a fresh page.
+        // The subscription fell behind. Reconnecting refreshes the page, which shows all.
         socket.close();
       } else if (result.data) {
         onEvent(result, data);

@@ -1,5 +1,5 @@
-// Replaces the live part of a page by that of the server's fresh page: after each block, or
-// every few seconds. So every row has one form, the server's.
+// Reloads the live part of a page from the server after each block, or every few seconds. Only
+// the server renders rows.
 
 import { follow } from "./connection.js";
 
@@ -45,7 +45,7 @@ async function refresh() {
 
 function replace(fresh) {
   const live = document.getElementById("live");
-  // A reader who selects or unfolds something keeps it.
+  // Don't replace the live part while something in it is selected or unfolded.
   const selection = getSelection();
   if (!selection.isCollapsed && live.contains(selection.anchorNode)) return;
   if (live.querySelector("details[open]")) return;
@@ -59,7 +59,7 @@ function replace(fresh) {
 pause.hidden = false;
 pause.addEventListener("click", () => {
   isPaused = !isPaused;
-  pause.textContent = isPaused ? "Go on" : "Pause";
+  pause.textContent = isPaused ? "Continue" : "Pause";
   if (isPaused) say("Paused");
   else refresh();
 });
@@ -74,11 +74,11 @@ if (every) {
   poll(every);
 } else {
   follow("tm.event='NewBlockHeader'", {
-    // What came before the subscription is on a fresh page.
+    // Refresh the page for events from before the subscription.
     onOpen: refresh,
     onEvent: refresh,
     onClose() { say("Reconnecting"); },
-    // The node has as many subscribers as it may.
+    // Poll if the node refuses, as it has too many subscribers.
     onRefused() { poll(POLL_MS); },
   });
 }

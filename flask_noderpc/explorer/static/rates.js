@@ -1,4 +1,4 @@
-// Draws answers per second and their mean latency from the counts of the page's live part.
+// Draws responses per second and their mean latency, from counts in the page's live part.
 
 const MOST = 60;
 const WIDTH = 600;
@@ -26,7 +26,7 @@ function sample() {
   samples.splice(0, samples.length - 2);
   const calls = after[0] - before[0];
   const passed = after[2] - before[2];
-  // Another process, or one that was started anew, has other counts.
+  // Skip a sample of another or a restarted process, which has other counts.
   if (passed <= 0 || calls < 0) return;
   rates.push(calls / passed);
   latencies.push(calls ? 1000 * (after[1] - before[1]) / calls : 0);

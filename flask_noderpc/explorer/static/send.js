@@ -1,4 +1,4 @@
-// Sends a transaction to the node's own RPC; the page says what the node answers.
+// Sends a transaction to the node's RPC, and shows the response on the page.
 
 const { rpc, evm } = document.body.dataset;
 const form = document.getElementById("send-form");
@@ -27,7 +27,7 @@ async function call(url, method, params) {
 
 async function sendToNode(text) {
   const { code, log, hash } = await call(rpc, "broadcast_tx_sync", { tx: base64(text) });
-  if (Number(code) !== 0) throw new Error(`the application refuses it, code ${code}. ${log}`);
+  if (Number(code) !== 0) throw new Error(`the application refused the transaction with code ${code}: ${log}`);
   return hash;
 }
 

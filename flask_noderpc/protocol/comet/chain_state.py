@@ -1,4 +1,4 @@
-"""Chain state, its parameters, and the rules for the block that extends it.
+"""Chain state, consensus parameters, and the rules for the block that extends the chain.
 
 CometBFT: state.State.
 """
@@ -33,7 +33,7 @@ from .validators import ALL_VOTES, VOTES_FOR_THE_BLOCK, median_time
 # CometBFT: types.MaxBlockSizeBytes, the limit if max_bytes is -1.
 MAX_BLOCK_BYTES = 100 * 1024 * 1024
 
-# CometBFT: maximum sizes of a block's other parts.
+# CometBFT: maximum sizes in bytes of the data in a block apart from transactions and evidence.
 _BLOCK_OVERHEAD = 11
 _MAX_HEADER = 626
 _MAX_COMMIT = 94
@@ -51,33 +51,35 @@ def check_params(params: ConsensusParams) -> None:
     """
     block, evidence = params.block, params.evidence
     rules = {
-        f"block.max_bytes is -1 or 1 to {MAX_BLOCK_BYTES}": block.max_bytes == -1
+        f"block.max_bytes: expected -1 or 1 to {MAX_BLOCK_BYTES}": block.max_bytes == -1
         or 0 < block.max_bytes <= MAX_BLOCK_BYTES,
-        "block.max_gas is -1 or more": block.max_gas >= -1,
-        "evidence.max_age_num_blocks is above 0": evidence.max_age_num_blocks > 0,
-        "evidence.max_age_duration is above 0": evidence.max_age_duration > 0,
-        "evidence.max_bytes is 0 to block.max_bytes": 0
+        "block.max_gas: expected -1 or more": block.max_gas >= -1,
+        "evidence.max_age_num_blocks: expected 1 or more": evidence.max_age_num_blocks > 0,
+        "evidence.max_age_duration: expected 1 or more": evidence.max_age_duration > 0,
+        "evidence.max_bytes: expected 0 to block.max_bytes": 0
         <= evidence.max_bytes
         <= (MAX_BLOCK_BYTES if block.max_bytes == -1 else block.max_bytes),
-        "vote_extensions_enable_height is 0 or more": params.vote_extensions_enable_height >= 0,
-        "pbts_enable_height is 0 or more": params.pbts_enable_height >= 0,
-        f"validator.pub_key_types are some of {', '.join(_PARAM_KEY_TYPES)}": bool(
+        "vote_extensions_enable_height: expected 0 or more": (
+            params.vote_extensions_enable_height >= 0
+        ),
+        "pbts_enable_height: expected 0 or more": params.pbts_enable_height >= 0,
+        f"validator.pub_key_types: expected some of {', '.join(_PARAM_KEY_TYPES)}": bool(
             params.validator.pub_key_types
         )
         and all(kind in _PARAM_KEY_TYPES for kind in params.validator.pub_key_types),
     }
     for rule, holds in rules.items():
         if not holds:
-            raise ValueError(f"consensus parameters: {rule}")
+            raise ValueError(f"consensus parameter {rule}")
 
 
 def tx_bytes(tx: bytes) -> int:
-    """Return the bytes that a transaction takes in a block."""
+    """Return the number of bytes that a transaction takes in a block."""
     return _framed(len(tx))
 
 
 def evidence_bytes(piece: Evidence) -> int:
-    """Return the bytes that a piece of evidence takes in a block."""
+    """Return the number of bytes that a piece of evidence takes in a block."""
     return _framed(len(messages.any_evidence(piece)))
 
 
@@ -96,7 +98,7 @@ def max_data_bytes(params: BlockParams, members: int, evidence: Sequence[Evidenc
 
 
 Expected = dict[str, tuple[object, object]]
-"""Actual and expected values of a block's fields."""
+"""Actual and expected value of each field of a block, by the field's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +124,8 @@ class ChainState:
     params: ConsensusParams
     """Consensus parameters for the next block."""
     unchecked: frozenset[str] = frozenset()
-    """Fields of the next block that can't be checked, as their correct values are unknown."""
+    """Names of fields of the next block that can't be checked, as the correct values are
+    unknown."""
 
     @classmethod
     def at_genesis(
@@ -236,8 +239,8 @@ class ChainState:
 
     @property
     def uncomputable_fields(self) -> frozenset[str]:
-        """Fields of the next block that can't be computed, as a validator has a key of unknown
-        type."""
+        """Names of fields of the next block that can't be computed, as a validator has a key
+        of unknown type."""
         sets = {
             "validators_hash": self.validators,
             "next_validators_hash": self.next_validators,
@@ -249,13 +252,13 @@ class ChainState:
     ) -> BlockHashes:
         """Check the next block, and return its hashes.
 
-        ``found`` are the computed hashes, ``results`` is ``None`` if the results are unknown.
-        Raise :exc:`~flask_noderpc.errors.InvalidBlock` that names the first rule that the block
-        violates. Signatures are not checked: see :func:`check_signatures`.
+        ``found`` are the hashes computed from the block; ``results`` is ``None`` if they are
+        unknown. Raise :exc:`~flask_noderpc.errors.InvalidBlock` that names the first rule that
+        the block violates. Signatures are not checked: see :func:`check_signatures`.
         """
         if "data_hash" in self.unchecked and commit.block_id.hash == found.block_id.hash:
-            # If a fork's blocks contain additional parts, their part set can't be computed
-            # either.
+            # Use the commit's block ID: if the blocks of a CometBFT fork contain additional
+            # data, their part set can't be computed.
             found = found._replace(block_id=commit.block_id)
         compare(block, self._parent_fields(block), self.unchecked)
         compare(block, self._content_fields(block, found), self.unchecked)
@@ -314,7 +317,8 @@ class ChainState:
         }
 
     def refuted_by(self, header: Header) -> list[str]:
-        """Return the fields of the next header that contradict the last block's results."""
+        """Return the names of the fields of the next header that contradict the last block's
+        results."""
         unknown = self.unchecked | self.uncomputable_fields
         fields = replace(self, unchecked=unknown)._fields_of_results(header)
         return [
@@ -329,7 +333,7 @@ class ChainState:
         name = "next_validators_hash"
         results_hash = self.results_hash
         if self.is_genesis and not header.last_results_hash:
-            # Tendermint before 0.34: the hash of no results is empty.
+            # Tendermint before 0.34: the hash is empty if there are no results.
             results_hash = b""
         return {
             name: (
@@ -343,7 +347,7 @@ class ChainState:
 
     def _set_hash(self, name: str, members: ValidatorSet, header: Header) -> bytes:
         if name in self.unchecked:
-            # The hash can't be computed if the encoding of a key type is unknown.
+            # Don't compute the hash: the encoding of one of the key types may be unknown.
             return b""
         with _as_invalid_block(f"block {header.height}: {name}"):
             return hashes.validators_hash(members)
@@ -353,11 +357,13 @@ class ChainState:
         if "time" in self.unchecked:
             return time
         if 0 < self.params.pbts_enable_height <= block.header.height:
-            # CometBFT 1.0: the time of the proposer's clock, which must only increase.
+            # CometBFT 1.0: the time is from the proposer's clock and must only be later than
+            # the last block's time.
             return max(time, self.time + (not self.is_genesis))
         expected = self.next_time(block.last_commit)
         if time != expected:
-            # CometBFT 0.40 has this rule. A block does not show which rule its chain has.
+            # Also accept the time by CometBFT 0.40's rule, as a block does not show which rule
+            # its chain uses.
             return self.next_time(block.last_commit, VOTES_FOR_THE_BLOCK)
         return expected
 
@@ -368,22 +374,26 @@ def compare(block: Block, rules: Expected, unchecked: Collection[str] = ()) -> N
     for name, (actual, expected) in rules.items():
         if actual != expected and name not in unchecked:
             raise InvalidBlock(
-                f"block {block.header.height}: {name} is {_text(actual)}, not {_text(expected)}"
+                f"block {block.header.height}: {name}: expected {_text(expected)},"
+                f" got {_text(actual)}"
             )
 
 
 def _check_key_types(updates: Iterable[ValidatorUpdate], params: ConsensusParams) -> None:
-    """Raise :exc:`ValueError` for a key type that the parameters don't allow."""
+    """Raise :exc:`ValueError` if an update has a key type that the parameters don't allow."""
     # CometBFT: state/execution.go, validateValidatorUpdates.
     allowed = params.validator.pub_key_types
     for update in updates:
         if update.power and update.pub_key.type not in allowed:
-            raise ValueError(f"a {update.pub_key.type} key is none of {', '.join(allowed)}")
+            raise ValueError(
+                f"expected a key of {' or '.join(allowed)}, got {update.pub_key.type}"
+            )
 
 
 @contextmanager
 def _as_invalid_block(subject: str) -> Iterator[None]:
-    """Turn a :exc:`ValueError` into :exc:`InvalidBlock` with the subject before its text."""
+    """Raise :exc:`InvalidBlock` for a :exc:`ValueError` in the block, with ``subject`` before
+    its text."""
     try:
         yield
     except ValueError as error:
@@ -399,7 +409,8 @@ def _text(value: object) -> str:
 def check_signatures(chain_id: str, commit: Commit, members: ValidatorSet) -> frozenset[str]:
     """Raise ``InvalidBlock`` unless validators with more than two thirds of the power signed.
 
-    Signatures that no installed library can verify count as valid; return the reasons.
+    Signatures that no installed library can verify count as valid; return the reasons why they
+    can't be verified.
     """
     signed, unsupported = 0, set()
     signed_bytes = messages.canonical_precommits(commit, chain_id)

@@ -51,12 +51,12 @@ class Tree:
     """Merkle tree whose hashes are computed once for any number of proofs."""
 
     def __init__(self, leaves: Sequence[bytes]) -> None:
-        # Hash without a function call for each leaf: a block of a large chain has a thousand
-        # leaves.
+        # Hash the leaves inline, without a call of :func:`leaf_hash`: a block of a large chain
+        # has a thousand leaves.
         level = [sha256(b"\x00" + leaf).digest() for leaf in leaves]
         self._levels = [level]
-        # Pairing level by level and promoting an odd last node gives the same tree as
-        # splitting at the largest power of two, without recursion.
+        # Pair the nodes of each level and promote an odd last node to the next level. Without
+        # recursion, this gives the same tree as splitting at the largest power of two.
         while len(level) > 1:
             pairs = zip(level[::2], level[1::2], strict=False)
             paired = [sha256(b"\x01" + left + right).digest() for left, right in pairs]
@@ -177,7 +177,8 @@ def commit_hash(commit: Commit) -> bytes:
 def validators_hash(validators: ValidatorSet) -> bytes:
     """Return the Merkle root of the key and power of each validator, in set order."""
     members = validators.validators
-    # Columns of plain values are hashed without a function call for each validator.
+    # Pass columns of plain values, which are hashed without a function call for each
+    # validator.
     return _members_hash(
         tuple([v.pub_key.type for v in members]),
         tuple([v.pub_key.value for v in members]),
@@ -185,7 +186,8 @@ def validators_hash(validators: ValidatorSet) -> bytes:
     )
 
 
-# The result is cached, as the set changes rarely and every header contains two of these hashes.
+# Cache the hash, as the validator set changes rarely and every header contains two such
+# hashes.
 @lru_cache(maxsize=32)
 def _members_hash(
     types: tuple[str, ...], keys: tuple[bytes, ...], powers: tuple[int, ...]
@@ -199,7 +201,8 @@ def _members_hash(
 
 
 def consensus_hash(params: ConsensusParams) -> bytes:
-    """Return the hash of the block limits; it does not cover the other parameters."""
+    """Return the hash of ``block.max_bytes`` and ``block.max_gas``; CometBFT does not hash the
+    other parameters."""
     block = params.block
     return sha256(integer(1, block.max_bytes) + integer(2, block.max_gas)).digest()
 
@@ -218,12 +221,13 @@ def results_hash(results: Iterable[ExecTxResult]) -> bytes:
 
 
 def evidence_hash(evidence: Sequence[Evidence], *, plain_keys: bool = False) -> bytes:
-    """Return the Merkle root of the evidence, without the oneof wrapper."""
+    """Return the Merkle root of the evidence, each piece encoded without protobuf's oneof
+    wrapper."""
     return root([messages.evidence(item, plain_keys=plain_keys) for item in evidence])
 
 
 def has_plain_keys(block: Block) -> bool:
-    """Return true if the header's evidence hash uses the encoding of CometBFT 1.0.
+    """Return True if the header's evidence hash is computed from the encoding of CometBFT 1.0.
 
     Evidence of attacks on light clients contains validators, whose keys CometBFT 1.0 encodes
     differently.
@@ -244,7 +248,7 @@ def evidence_hash_of(piece: Evidence) -> bytes:
 
 
 def part_set(block: Block) -> tuple[PartSetHeader, int]:
-    """Return the part set header of the serialized block, and the block's size in bytes."""
+    """Return the part set header of a serialized block, and the block's size in bytes."""
     return _part_set(messages.block(block, plain_keys=has_plain_keys(block)))
 
 
@@ -264,7 +268,7 @@ class BlockHashes(NamedTuple):
 
     block_id: BlockID
     size: int
-    """Bytes of the serialized block."""
+    """Size of the serialized block in bytes."""
     tx_hashes: list[bytes]
     data_hash: bytes
     last_commit_hash: bytes

@@ -1,8 +1,8 @@
 """Types of validator keys in CometBFT 0.34 to 1.0: names, addresses, signatures.
 
 ed25519, secp256k1 and ml_dsa_65 need ``cryptography``; secp256k1eth and bls12_381 need the
-packages of the extra ``evm``. A signature that no installed library can verify raises
-:exc:`UnsupportedKey`, as it may be valid.
+packages of the extra ``evm``. Verifying a signature without the needed library raises
+:exc:`UnsupportedKey`, as the signature may be valid.
 """
 
 from __future__ import annotations
@@ -41,43 +41,49 @@ class KeyType:
     """Key type with CometBFT's names and rules."""
 
     member: int
-    """Number of its member in protobuf's PublicKey."""
+    """Field number in protobuf's PublicKey."""
     member_name: str
     go_name: str
     """Name of the member's Go type."""
     json_name: str
-    """Name that its Go package registers with CometBFT's JSON."""
+    """Type name in CometBFT's JSON."""
     size: int
-    """Number of bytes of a key."""
+    """Size of a public key in bytes."""
     address: Callable[[bytes], bytes]
     verify: Callable[[bytes, bytes, bytes], bool]
-    """Function that returns true if a signature of a message is valid for a key."""
+    """Function of a public key, a signature and a message that returns True if the signature
+    is valid."""
 
 
 def are_known(members: ValidatorSet) -> bool:
-    """Return true if all keys of the set have a known type; otherwise the set's hash can't be
-    computed."""
+    """Return True if all keys of the set have a known type, without which the set's hash can't
+    be computed."""
     return {validator.pub_key.type for validator in members.validators} <= KEY_TYPES.keys()
 
 
 def address(key: PublicKey) -> bytes:
     """Return the 20-byte address of a key.
 
-    Raise :exc:`ValueError` for other key types, and :exc:`UnsupportedKey` if the library that
-    computes the address is missing.
+    Raise :exc:`ValueError` for an unknown key type or a key of the wrong size, and
+    :exc:`UnsupportedKey` if the library that computes the address is missing.
     """
     known = KEY_TYPES.get(key.type)
     if known is None or len(key.value) != known.size:
-        raise ValueError(f"no address rule for a {key.type} key of {len(key.value)} bytes")
+        raise ValueError(
+            f"expected a key of a known type and size, got a {key.type} key of"
+            f" {len(key.value)} bytes"
+        )
     return known.address(key.value)
 
 
 def verify(key: PublicKey, signature: bytes, message: bytes) -> bool:
-    """Return true if the key signed the message; raise :exc:`UnsupportedKey` if no installed
+    """Return True if the key signed the message; raise :exc:`UnsupportedKey` if no installed
     library can verify the signature."""
     known = KEY_TYPES.get(key.type)
     if known is None:
-        raise UnsupportedKey(f"signatures of {key.type} keys can't be verified")
+        raise UnsupportedKey(
+            f"signatures of {key.type} keys can't be verified: unknown key type"
+        )
     if len(key.value) != known.size:
         return False
     try:
@@ -97,7 +103,7 @@ def _verify_ed25519(key: bytes, signature: bytes, message: bytes) -> bool:
     return True
 
 
-# Order of the curve secp256k1.
+# Number of points on the curve secp256k1.
 _SECP256K1_ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
 
 

@@ -64,7 +64,7 @@ class Secp256k1PrivateKey(PrivateKey):
         with needing_extra(SECP256K1):
             from btclib_secp256k1 import dsa, keys
         if len(seed) != 32:
-            raise ValueError(f"expected 32 bytes, got {len(seed)}")
+            raise ValueError(f"expected a secret of 32 bytes, got {len(seed)}")
         self.seed = seed
         self._point = keys.pubkey_from_prvkey(seed)
         # CometBFT: crypto/secp256k1. The signature of the message's SHA-256 hash is R and the
@@ -116,7 +116,7 @@ class Bls12381PrivateKey(PrivateKey):
         with needing_extra(BLS12_381):
             from py_arkworks_bls12381 import G1Point, G2Point, Scalar
         if len(seed) != 32:
-            raise ValueError(f"expected 32 bytes, got {len(seed)}")
+            raise ValueError(f"expected a secret of 32 bytes, got {len(seed)}")
         secret = Scalar.from_be_bytes(seed)
         if secret.is_zero():
             raise ValueError("expected a secret that is not zero")
@@ -148,6 +148,6 @@ def commit_vote(commit: Commit, index: int) -> Vote:
 
 
 def verify_vote(vote: Vote, chain_id: str, key: PublicKey) -> bool:
-    """Return true if the key signed the vote; raise ``UnsupportedKey`` as :func:`verify`
-    does."""
+    """Return True if the key signed the vote; raise ``UnsupportedKey`` if no installed library
+    can verify the signature."""
     return verify(key, vote.signature, canonical_vote(vote, chain_id))

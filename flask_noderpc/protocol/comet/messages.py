@@ -34,7 +34,7 @@ def public_key(value: PublicKey) -> bytes:
         return b""
     known = KEY_TYPES.get(value.type)
     if known is None:
-        raise UnsupportedKey(f"keys of the type {value.type!r} have no known encoding")
+        raise UnsupportedKey(f"the protobuf encoding of keys of type {value.type!r} is unknown")
     return message(known.member, value.value)
 
 
@@ -126,11 +126,11 @@ _commit_sig: Callable[[CommitSig], bytes] = MESSAGES.encoder("CommitSig")
 
 
 def commit_sig(value: CommitSig) -> bytes:
-    """Encode a signature of a commit."""
+    """Encode one signature of a commit as a protobuf CommitSig."""
     flag, address, signature = value.block_id_flag, value.validator_address, value.signature
     if not (len(address) == 20 and len(signature) == 64 and 0 < flag < 0x80):
         return _commit_sig(value)
-    # Fast path for almost all signatures, as a block contains hundreds.
+    # Fast path for signatures of the common size, as a block contains hundreds of them.
     time = timestamp(value.timestamp)
     return b"\x08%c\x12\x14%b\x1a%c%b\x22\x40%b" % (flag, address, len(time), time, signature)
 
@@ -188,7 +188,8 @@ def block(value: Block, last_commit: bytes | None = None, *, plain_keys: bool = 
 
 
 def canonical_vote(value: Vote, chain_id: str) -> bytes:
-    """Return the bytes that are signed for a vote, with their length in front."""
+    """Return the bytes that a validator signs for a vote: CanonicalVote with its length before
+    it."""
     return delimited(
         _canonical_step(value.type, value.height, value.round, value.block_id)
         + message(5, timestamp(value.timestamp))
@@ -197,9 +198,9 @@ def canonical_vote(value: Vote, chain_id: str) -> bytes:
 
 
 def canonical_precommits(value: Commit, chain_id: str) -> Iterator[bytes]:
-    """Yield the bytes that are signed for each vote of a commit.
+    """Yield the bytes that the validator signed for each vote of a commit.
 
-    Apart from their times, votes have two forms: for the block, and for nil.
+    These bytes differ only in the time, and in whether the vote is for the block or for nil.
     """
     step = VoteType.PRECOMMIT, value.height, value.round
     for_block, for_nil = (

@@ -166,7 +166,8 @@ def check_commit(
 ) -> None:
     """Raise :exc:`ValueError` unless validators with more than two thirds of the power signed.
 
-    With ``is_light``, stop at the first signatures that are sufficient, as a light client does.
+    With ``is_light``, stop once the verified signatures have enough power, as a light client
+    does.
     """
     if len(members) != len(commit.signatures):
         raise ValueError(
@@ -190,8 +191,8 @@ def check_commit(
 
 
 def check_trusted_third(chain_id: str, trusted: ValidatorSet, commit: Commit) -> None:
-    """Raise :exc:`ValueError` unless validators with more than a third of the power of another,
-    trusted set signed."""
+    """Raise :exc:`ValueError` unless validators with more than a third of the power of
+    ``trusted``, the validator set of another height, signed the commit."""
     signers: dict[bytes, Signer] = {}
     for index, sig in _block_signatures(commit):
         entry = trusted.by_address.get(sig.validator_address)
@@ -202,7 +203,7 @@ def check_trusted_third(chain_id: str, trusted: ValidatorSet, commit: Commit) ->
             raise ValueError(
                 f"double vote from {_validator_text(entry[1])} ({first[0]} and {index})"
             )
-    # CometBFT verifies these signatures in a batch, after it found the power sufficient.
+    # Check the power before the signatures, as CometBFT does, which verifies them in a batch.
     power = sum(validator.voting_power for _, validator in signers.values())
     _check_power(power, trusted.total_power // 3)
     for index, validator in signers.values():
@@ -261,4 +262,4 @@ def median_time(
         if remaining <= power:
             return time_ns
         remaining -= power
-    raise ValueError("a commit without votes has no median time")
+    raise ValueError("expected a commit with votes to compute their median time, got none")

@@ -1,4 +1,5 @@
-"""Admission of a request by its head, before its body is read."""
+"""Admission of a request: permissions and limits that its head decides, before its body is
+read."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ from ...wire.envelope import URI_ID
 from .head import HTML, RPC, WEBSOCKET, Head, Response, client_key, plain_text
 from .origin import ANY, BROWSER_HEADERS, Cors, OriginPolicy
 
-ORIGIN_DENIED = "pages of this origin may not read here (NODERPC_READ_ORIGINS allows more)"
+ORIGIN_DENIED = "pages of this origin may not read here; add it to NODERPC_READ_ORIGINS"
 
 FORM, MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data"
 _FORM_METHODS = ("POST", "PUT", "PATCH")
@@ -35,19 +36,20 @@ class Policy:
     cors: Cors
     max_body: int
     takes_forms: bool = False
-    """True if routes also read parameters from forms."""
+    """True if routes also take parameters from a form in the body."""
     page_for_empty_body: bool = False
     """True if the response to a request without a body is the index page."""
     server_time: bool = False
     """True if responses have ``X-Server-Time``."""
     admissions: Mapping[str, Admission] = field(default_factory=lambda: NODE_ADMISSIONS)
-    """Functions that admit requests, by endpoints; all other endpoints are routes."""
+    """Admission rules by endpoint; every other endpoint is a route."""
 
     @classmethod
     def of(
         cls, settings: Settings, dialect: Dialect, admissions: Mapping[str, Admission]
     ) -> Policy:
-        """Return the rules for settings and a dialect, with the admissions of layers."""
+        """Return the rules for settings and a dialect; ``admissions`` are the layers' rules
+        for admitting requests, by endpoint."""
         has_index = "index" not in settings.exclude_routes
         return cls(
             OriginPolicy(
@@ -66,17 +68,17 @@ class Policy:
 
     @property
     def adds_headers(self) -> bool:
-        """True if every response gets headers."""
+        """True if :func:`.render.added_headers` has headers for every response."""
         return self.server_time or bool(self.cors.origins) or self.origins.restrict_reading
 
     @property
     def refuses_hosts(self) -> bool:
-        """True if some hosts are not served."""
+        """True if requests for some hosts may be refused."""
         return ANY not in self.origins.hosts
 
 
 class Admitted(NamedTuple):
-    """A request that is allowed, and whose body, if any, may be read."""
+    """A request that is allowed, so its body may be read."""
 
     policy: Policy
     head: Head
@@ -86,34 +88,34 @@ class Admitted(NamedTuple):
 
 
 class Refusal(NamedTuple):
-    """A request that is refused without reading its body: with a response, or with an error for
-    the dialect's envelope."""
+    """Refusal of a request without reading its body: a response, or an error that the
+    dialect's envelope turns into a response."""
 
     response: Response | None = None
     error: NodeRPCError | None = None
     request_id: bytes | None = None
     max_body: int = 0
-    """Limit of the body; up to twice that size is read and discarded, nothing if it is 0."""
+    """Limit on the body's bytes; a body of up to twice the limit is read and discarded."""
 
     def bytes_to_discard(self, head: Head) -> int:
-        """Return the length of the body if it must be read to be discarded.
+        """Return the bytes of the body to read and discard, 0 for none.
 
-        A server that closes a connection while the client still sends resets it, and then a
-        proxy would respond to its client with a bad gateway instead.
+        If a server closes a connection while the client still sends, the connection is reset,
+        and a proxy would report a bad gateway instead of the refusal.
         """
         size = head.content_length or 0
-        # A client that expects 100-continue gets the response now.
+        # A client that expects 100-continue has not sent the body yet.
         if size > 2 * self.max_body or "HTTP_EXPECT" in head.fields:
             return 0
         return size
 
 
 class Admission(NamedTuple):
-    """Functions that admit requests to one endpoint."""
+    """Admission rules of one endpoint."""
 
     admit: Callable[[Policy, Head], Refusal | Admitted]
     signs: bool = False
-    """True if keys of the node may sign for the sender."""
+    """True if the endpoint has methods that sign with the node's keys."""
     unreadable: Callable[[NodeRPCError], NodeRPCError] = lambda error: error
     """Function that returns the error to show for a body that is too long or ends too early."""
 
@@ -124,7 +126,7 @@ def admit(policy: Policy, head: Head) -> Refusal | Admitted:
 
 
 def admit_host(policy: Policy, head: Head) -> Refusal | None:
-    """Return the refusal of a request for a host that is not served, else ``None``."""
+    """Return a refusal if the requested host is not served, else ``None``."""
     if head.on_loopback:
         is_served = policy.origins.serves_on_loopback(head.fields.get("HTTP_HOST"))
     else:
@@ -136,8 +138,8 @@ def admit_host(policy: Policy, head: Head) -> Refusal | None:
 
 
 def permissions_of(policy: Policy, head: Head) -> Permissions:
-    """Return the permissions of a request's sender; only some layers and development chains
-    have keys that sign."""
+    """Return the permissions of a request's sender; it may only sign at endpoints of layers
+    with keys, and on development chains."""
     may_sign = policy.origins.dev or policy.admissions.get(head.endpoint, _ROUTE).signs
     if not may_sign and head.fields.keys().isdisjoint(BROWSER_HEADERS):
         client = _client_of(head.address, may_write=True)
@@ -148,13 +150,13 @@ def permissions_of(policy: Policy, head: Head) -> Permissions:
 
 
 def _client_of(address: str, *, may_write: bool) -> str:
-    """Return the client whose limits apply to a request from an address.
+    """Return the key of the client whose limits apply to a request from an address.
 
-    Pages of other sites that are open at an address count as a separate client, so they can't
-    use up the limits of programs at that address.
+    Web pages of other sites count as a separate client, so that they can't use up the limits
+    of programs at the same address.
     """
     key = client_key(address)
-    # Senders over a Unix socket have no address, and are not distinguished.
+    # Clients of a Unix socket have no address, so they are not distinguished.
     return key if may_write or not key else f"pages at {key}"
 
 
@@ -169,7 +171,7 @@ def _admit_route(policy: Policy, head: Head) -> Refusal | Admitted:
 
 
 def _has_form(head: Head) -> bool:
-    # Go: net/http, Request.ParseForm: with other methods such a form is not read.
+    # Go ignores a URL-encoded form with other methods; net/http, Request.ParseForm.
     return head.mimetype == MULTIPART or (
         head.mimetype == FORM and head.method in _FORM_METHODS
     )
@@ -181,7 +183,8 @@ def _admit_rpc(policy: Policy, head: Head) -> Refusal | Admitted:
 
 
 def admit_body(policy: Policy, head: Head, *, is_page: bool = False) -> Refusal | Admitted:
-    """Admit or refuse a request with a body; a request for a page may come from any origin."""
+    """Admit or refuse a request with a JSON-RPC body; with ``is_page``, it has no body and
+    asks for a page, which any origin may read."""
     limit = body_limit(policy.max_body, head)
     coding = coding_of(head)
     if coding:
@@ -204,17 +207,17 @@ def admit_handshake(policy: Policy, head: Head) -> Refusal | Admitted:
 
 
 def unreadable(policy: Policy, head: Head, error: NodeRPCError) -> NodeRPCError:
-    """Return the error for a body that is too long or ends too early."""
+    """Return the error to report for a body that is too long or ends too early."""
     return policy.admissions.get(head.endpoint, _ROUTE).unreadable(error)
 
 
 def body_limit(max_body: int, head: Head) -> int:
-    """Return the maximum bytes of a body, which the app may have lowered."""
+    """Return the maximum bytes of a body: ``max_body``, unless the app has a lower limit."""
     return min(max_body, head.max_body or max_body)
 
 
 def coding_of(head: Head) -> str:
-    """Return the content coding of a body; empty without one."""
+    """Return the content coding of a body, such as ``gzip``; empty if it is not encoded."""
     coding: str = head.fields.get("HTTP_CONTENT_ENCODING", "identity")
     return "" if coding.lower() == "identity" else coding
 
@@ -225,4 +228,4 @@ NODE_ADMISSIONS: Mapping[str, Admission] = {
     RPC: Admission(_admit_rpc),
     WEBSOCKET: Admission(admit_handshake),
 }
-"""Functions that admit requests to the endpoints of the node's RPC."""
+"""Admission rules of the node's RPC, by endpoint."""

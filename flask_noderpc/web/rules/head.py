@@ -1,4 +1,4 @@
-"""Heads of requests, the addresses of their clients, and responses, as plain values."""
+"""Plain values for request heads and responses, and functions for client addresses."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from ipaddress import IPv6Address, IPv6Network, ip_address
 from typing import Any, NamedTuple
 
 RPC = "rpc"
-"""Endpoint of JSON-RPC bodies."""
+"""Endpoint of the node's JSON-RPC."""
 
 WEBSOCKET = "websocket"
-"""Endpoint of handshakes. Layers have their own endpoints; every other endpoint is the name of
-a route."""
+"""Endpoint of websocket handshakes. Layers have their own endpoints; every other endpoint is
+the name of a route."""
 
-# The default type of Flask's responses.
+# The default content type of Flask's responses.
 HTML = "Content-Type", "text/html; charset=utf-8"
 
-# RFC 1952, 2.3: deflate, no flags, no time, fastest algorithm, unknown system.
+# gzip header (RFC 1952, 2.3): deflate, no flags, no time, fastest algorithm, unknown system.
 _GZIP_MEMBER = b"\x1f\x8b\x08\0\0\0\0\0\x04\xff"
 
 
@@ -31,17 +31,18 @@ class Head(NamedTuple):
     endpoint: str
     method: str
     host: str
-    """Host in the request, with its port unless that is the default of the scheme."""
+    """Host that the client requests, with the port unless it is the default of the scheme."""
     address: str
-    """Address of the client; empty without one, for example on a Unix socket."""
+    """Address of the client; empty on a Unix socket."""
     fields: Mapping[str, Any]
     """Header fields by their CGI names (RFC 3875), such as ``HTTP_ORIGIN``."""
     content_length: int | None = None
-    """``None`` without the field, and for a chunked body."""
+    """Length of the body in bytes; ``None`` if the header is missing or the body is
+    chunked."""
     mimetype: str = ""
     """Media type of the body in lower case, without parameters."""
     max_body: int | None = None
-    """Limit of the body that the app sets."""
+    """Limit on the body's bytes that the app has set (``MAX_CONTENT_LENGTH``)."""
     on_loopback: bool = False
     """True if the request came to an address that only this machine can reach, and not through
     a proxy."""
@@ -63,17 +64,17 @@ class Response(NamedTuple):
 
 
 class Compressed(NamedTuple):
-    """A gzip body, whose beginning is stored uncompressed: responses with other IDs share the
-    rest."""
+    """A gzip body with an uncompressed opening, which has the call's ID, so that responses
+    with other IDs can share the compressed rest."""
 
     opening: bytes
     rest: bytes
     deflated: bytes
-    """The rest, as the last blocks of a deflate stream."""
+    """``rest`` as the last blocks of a deflate stream."""
 
     def body(self, opening: bytes) -> bytes:
-        """Return the compressed body with this opening, of less than 64 KiB."""
-        # RFC 1951, 3.2.4: a stored block, which is not the last.
+        """Return the gzip body with this opening, which must have less than 64 KiB."""
+        # RFC 1951, 3.2.4: the opening is a stored block that is not the last block.
         size = len(opening)
         stored = struct.pack("<BHH", 0, size, size ^ 0xFFFF) + opening
         checksum = zlib.crc32(self.rest, zlib.crc32(opening))
@@ -82,7 +83,7 @@ class Compressed(NamedTuple):
 
 
 def plain_text(text: str, status: HTTPStatus, *headers: tuple[str, str]) -> Response:
-    """Return a response of one line."""
+    """Return a plain-text response of one line."""
     kind = ("Content-Type", "text/plain; charset=utf-8")
     return Response(status, [*headers, kind], f"{text}\n".encode())
 
@@ -94,49 +95,50 @@ _CONNECTIONS_PER_CLIENT = 256
 class ClientLimit:
     """Maximum connections of one client, from ``NODERPC_MAX_CONNECTIONS_PER_CLIENT``.
 
-    The default does not count clients on this machine, such as proxies and the node's own user;
-    a given limit does.
+    Without the setting, clients on this machine, such as proxies, have no limit.
     """
 
     configured: int | None = None
 
     @property
     def count(self) -> int:
-        """The maximum."""
+        """Maximum number of connections."""
         return _CONNECTIONS_PER_CLIENT if self.configured is None else self.configured
 
     def counts(self, client: str) -> bool:
-        """Return true if a client has a limit; a client without an address has none."""
+        """Return true if the limit applies to a client; it never does to one without
+        address."""
         return bool(client) and (self.configured is not None or not is_loopback(client))
 
 
 @lru_cache
 def client_key(address: str) -> str:
-    """Return the key of the client that an address belongs to."""
+    """Return the key by which limits identify the client at an address: its IPv4 address or
+    /64 IPv6 network."""
     host = _without_port(address)
     if ":" not in host:
         return host
     try:
         wide = IPv6Address(host)
     except ValueError:
-        # The address is a name that a proxy or a system socket uses.
+        # Proxies and Unix sockets may have names instead of addresses.
         return host
     if wide.is_loopback:
         return str(wide)
-    # RFC 4291: a host with one address has the 64 bits after the network's.
+    # RFC 4291: the last 64 bits identify an interface, and one host can use all of them.
     network = wide.ipv4_mapped or IPv6Network((int(wide), 64), strict=False)
     return str(network)
 
 
 def unmapped(address: str) -> str:
-    """Return the IPv4 address of a client on a socket for both families."""
-    # RFC 4291, 2.5.5.2: an IPv4-mapped IPv6 address.
+    """Return a client's address, with an IPv4-mapped IPv6 address as IPv4."""
+    # A socket for both families shows IPv4 clients like this (RFC 4291, 2.5.5.2).
     mapped = address.removeprefix("::ffff:")
     return mapped if "." in mapped else address
 
 
 def _without_port(address: str) -> str:
-    # Some proxies add the port, which is different for each connection.
+    # Remove the port that some proxies add, as it differs for each connection.
     if address.startswith("["):
         return address[1:].partition("]")[0]
     return address.partition(":")[0] if address.count(":") == 1 else address

@@ -1,12 +1,11 @@
 """Permissions of a client by its address and headers, and CORS headers like CometBFT's.
 
 Everyone may read a chain. But a web page must not send transactions through a node that its
-user's browser can reach, as it can on real nodes. Programs other than browsers send neither
-header
-and are not affected.
+user's browser can reach, which real nodes allow. Programs other than browsers send none of the
+headers that identify a page, and are not affected.
 
-Only programs on this machine may have the node's keys sign, and pages that may send
-transactions.
+The node's keys sign only for programs on this machine, and for pages on this machine that may
+send transactions.
 """
 
 from __future__ import annotations
@@ -25,9 +24,9 @@ ANY = "*"
 
 _BROWSER_HEADERS = ("Sec-Fetch-Site", "Origin", "Referer")
 BROWSER_HEADERS = tuple(f"HTTP_{name.upper().replace('-', '_')}" for name in _BROWSER_HEADERS)
-"""CGI names of the headers by which browsers identify the page; other programs send none."""
+"""CGI names of the headers in which browsers say which page sends a request."""
 
-# Headers of proxies: their clients are not on this machine.
+# Headers that proxies add: a request that has one may come from another machine.
 _FORWARDED = (
     "HTTP_FORWARDED",
     "HTTP_VIA",
@@ -41,16 +40,17 @@ _HOST = re.compile(r"([a-z0-9._~-]+|\[[0-9a-f:.]+\])(?::(\d{1,5}))?")
 _ORIGIN = re.compile(rf"(https?)://{_HOST.pattern}")
 _END_OF_HOST = re.compile("[/?#]")
 _DEFAULT_PORTS = {"http": "80", "https": "443"}
-# Extensions are programs that the browser's user installed.
+# Origins of browser extensions, which are trusted like programs that the user installed.
 _EXTENSIONS = ("chrome-extension://", "moz-extension://")
 
 
 @dataclass(frozen=True, slots=True)
 class OriginPolicy:
-    """Origins whose pages may read, and may change state; pages of this site always may.
+    """Origins whose pages may read and may change state; pages of the node's own site may do
+    both.
 
-    With ``dev``, pages on this machine and browser extensions on this machine may change state
-    and have the node's keys sign.
+    With ``dev``, pages and browser extensions on this machine may also change state and have
+    the node's keys sign.
     """
 
     readers: tuple[str, ...] = (ANY,)
@@ -65,20 +65,23 @@ class OriginPolicy:
 
     @property
     def vary(self) -> tuple[str, ...]:
-        """The browser headers, by which responses vary if some pages may not read."""
+        """Headers on which a response depends: the browser headers, if some pages may not
+        read."""
         return _BROWSER_HEADERS if self.restrict_reading else ()
 
     def serves(self, host: str) -> bool:
-        """Return true if no list is set, or the list contains the host that a request names."""
+        """Return true if the host of a request is in NODERPC_ALLOWED_HOSTS, or that is
+        empty."""
         return not self.hosts or self._has(host)
 
     def serves_on_loopback(self, host: str | None) -> bool:
-        """Return true if a host is served at an address that only this machine can reach.
+        """Return true if the host of a request is served at a loopback address.
 
-        Without a list, other host names are refused, as another site's DNS may resolve its name
-        to this address.
+        Unless NODERPC_ALLOWED_HOSTS has the name, only localhost and IP addresses are: another
+        site's DNS may resolve its name to this address (DNS rebinding).
         """
-        # geth 1.16: virtualHostHandler. A browser always sends a host.
+        # geth 1.16: virtualHostHandler allows requests without a host, which browsers never
+        # send.
         if not host:
             return True
         name = _name(f"//{host}") or ""
@@ -93,8 +96,11 @@ class OriginPolicy:
     def permissions(
         self, fields: Mapping[str, Any], host: str, address: str = ""
     ) -> Permissions:
-        """Return the permissions of the sender of these header fields, by their CGI names, to
-        this host; without an address the sender may not sign."""
+        """Return the permissions of a request's sender.
+
+        ``fields`` are the headers by CGI name, ``host`` is the requested host, and ``address``
+        the client's; without an address the sender may not sign.
+        """
         is_local = bool(address) and _is_of_this_machine(fields, host, address)
         relation = _relation(fields, host)
         if relation == "same-origin":
@@ -107,7 +113,7 @@ class OriginPolicy:
 
 
 def _bare(host: str) -> str:
-    # fnmatch would read the brackets of an IPv6 address as a set of characters.
+    # Remove the brackets of an IPv6 address, which fnmatch would take as a set of characters.
     return host[1:-1] if host.startswith("[") and host.endswith("]") else host
 
 
@@ -116,8 +122,8 @@ def _lists(allowed: tuple[str, ...], origin: str) -> bool:
 
 
 def _is_of_this_machine(fields: Mapping[str, Any], host: str, address: str) -> bool:
-    # geth: --http.vhosts. A site's DNS may resolve its own name to this machine's address, and
-    # its page is then of the same site.
+    # The host must be a local name, as by geth's --http.vhosts: another site's DNS may resolve
+    # its name to this machine (DNS rebinding), and its page is then same-origin.
     return (
         is_loopback(address)
         and not any(name in fields for name in _FORWARDED)
@@ -136,7 +142,8 @@ def _is_for_development(origin: str) -> bool:
 
 
 def _relation(fields: Mapping[str, Any], host: str) -> str:
-    """Return the relation of the sender's page to this site, as ``Sec-Fetch-Site`` names it."""
+    """Return the relation of the sender's page to the host, as a value of
+    ``Sec-Fetch-Site``."""
     relation: str | None = fields.get("HTTP_SEC_FETCH_SITE")
     if relation in ("same-origin", "none"):
         return "same-origin"
@@ -144,19 +151,20 @@ def _relation(fields: Mapping[str, Any], host: str) -> str:
         return relation
     sender = fields.get("HTTP_ORIGIN")
     if relation is None and sender is None:
-        # Browsers send less to addresses that are neither https nor local.
+        # Use the Referer, as browsers send no Sec-Fetch-Site over http to other machines.
         page = fields.get("HTTP_REFERER")
         if page is None:
             return "same-origin"
         sender = _origin_of(page)
     if _is_same_origin(sender or "", host):
         return "same-origin"
-    # Without Origin, as for images, only the site is known.
+    # Without the header Origin, as in the request for an image, only the page's site is known.
     return "same-site" if relation == "same-site" else "cross-site"
 
 
 def _is_same_origin(origin: str, host: str) -> bool:
-    """Return true if an origin equals the host; a proxy with TLS may not forward the scheme."""
+    """Return true if an origin has the requested host and port; the scheme is not compared, as
+    a TLS proxy may not forward it."""
     sender, served = _ORIGIN.fullmatch(origin.lower()), _HOST.fullmatch(host.lower())
     if sender is None or served is None:
         return False
@@ -180,7 +188,7 @@ _REQUESTED_METHOD = "Access-Control-Request-Method"
 _REQUESTED_HEADERS = "Access-Control-Request-Headers"
 # CometBFT: cors_allowed_methods.
 _METHODS = ("HEAD", "GET", "POST")
-# Fetch: scripts of other sites can read only these headers of a response.
+# Response headers that scripts of other sites may read (Fetch standard).
 _EXPOSED = (
     "Access-Control-Expose-Headers",
     "ETag, Retry-After, X-Cosmos-Block-Height, X-NodeRPC-Coverage, X-NodeRPC-Provenance,"
@@ -194,7 +202,7 @@ _METHOD_FIELD, _HEADERS_FIELD = (
 
 @dataclass(frozen=True, slots=True)
 class Cors:
-    """Origins and headers that pages may use; without origins, no headers are sent.
+    """Origins and request headers that CORS allows; without origins, no CORS headers are sent.
 
     An origin may contain one ``*``, such as ``https://*.example.com``.
     """
@@ -203,18 +211,18 @@ class Cors:
     headers: tuple[str, ...]
 
     def is_preflight(self, head: Head) -> bool:
-        """Return true if the request is a preflight."""
+        """Return true if the request is a CORS preflight."""
         return bool(self.origins) and head.method == "OPTIONS" and _METHOD_FIELD in head.fields
 
     def vary(self, head: Head) -> tuple[str, ...]:
-        """Return the headers on which the response depends."""
+        """Return the request headers on which the CORS headers depend."""
         if not self.origins:
             return ()
         requested = (_REQUESTED_METHOD, _REQUESTED_HEADERS) if self.is_preflight(head) else ()
         return ("Origin", *requested)
 
     def headers_for(self, head: Head) -> Iterator[tuple[str, str]]:
-        """Yield the headers of the response, except ``Vary``."""
+        """Yield the CORS headers of the response; :meth:`vary` has the values of ``Vary``."""
         if not self.origins:
             return
         if not self.is_preflight(head):
@@ -232,7 +240,7 @@ class Cors:
     def _admits(self, head: Head, method: str) -> bool:
         origin = head.fields.get("HTTP_ORIGIN", "").lower()
         known = any(_matches(origin, allowed.lower()) for allowed in self.origins)
-        # CometBFT: a preflight may always request OPTIONS.
+        # CometBFT allows OPTIONS in addition to cors_allowed_methods.
         return bool(origin) and known and method in (*_METHODS, "OPTIONS")
 
     def _takes(self, asked: str | None) -> bool:
@@ -246,7 +254,8 @@ class Cors:
 
 
 def _matches(origin: str, allowed: str) -> bool:
-    # Without fnmatch, which would read the brackets of an IPv6 address as a set of characters.
+    # Don't use fnmatch, which would take the brackets of an IPv6 address as a set of
+    # characters.
     start, star, end = allowed.partition(ANY)
     if not star:
         return origin == allowed

@@ -15,7 +15,7 @@ from ...jsonrpc.reply import Reply
 from .admit import Admitted, Policy, Refusal
 from .head import Compressed, Head, Response, is_loopback
 
-# RFC 9110, 8.8.3; some clients omit the quotes.
+# An entity tag with or without quotes (RFC 9110, 8.8.3), as some clients omit them.
 _TAG = re.compile(r'(?:W/)?"([^"]*)"|([^",\s]+)')
 _JSON = "Content-Type", "application/json"
 # CometBFT: the header of cacheable responses.
@@ -23,25 +23,26 @@ _CACHE_CONTROL = "Cache-Control", "public, max-age=86400"
 
 
 def render(admitted: Admitted, reply: Reply, now: int) -> Response:
-    """Return the response to an admitted request, at a time in seconds."""
+    """Return the response to an admitted request; ``now`` is the time in seconds since
+    1970."""
     policy, head = admitted.policy, admitted.head
     return add_headers(policy, head, render_reply(policy, head, reply), now)
 
 
 def render_reply(policy: Policy, head: Head, reply: Reply) -> Response:
-    """Return the response without the headers that every response of a mount has."""
+    """Return the response without the headers that are added to every response of a mount."""
     return _compress(head, _plain(head, reply), len(reply.body))
 
 
 def _plain(head: Head, reply: Reply) -> Response:
-    # CometBFT: the response to notifications is empty and has no type.
+    # CometBFT: the empty response to a notification has no content type.
     headers = [_JSON, *reply.headers] if reply.body else []
     if reply.cacheable:
         headers.append(_CACHE_CONTROL)
     if reply.etag:
         headers.append(("ETag", f'"{reply.etag}"'))
         if "HTTP_IF_NONE_MATCH" in head.fields and _is_known(head, reply.etag):
-            # RFC 9110, 15.4.5: without the fields that describe a body.
+            # RFC 9110, 15.4.5: a 304 omits the content type.
             return Response(HTTPStatus.NOT_MODIFIED, headers[1:], b"")
     return Response(reply.status, headers, reply.body)
 
@@ -49,7 +50,8 @@ def _plain(head: Head, reply: Reply) -> Response:
 def render_refusal(
     policy: Policy, head: Head, refusal: Refusal, dispatcher: Dispatcher
 ) -> Response:
-    """Return the response to a refused request, without the headers that every response has."""
+    """Return the response to a refused request, without the headers that are added to every
+    response of a mount."""
     if refusal.response is not None:
         return refusal.response
     assert refusal.error is not None
@@ -57,15 +59,15 @@ def render_refusal(
 
 
 def _is_known(head: Head, etag: str) -> bool:
-    """Return true if the client already has this result."""
-    # RFC 9110, 13.1.2: a proxy that compresses makes the tag weak.
+    """Return true if the client already has the result with this entity tag."""
+    # Also accept weak tags (RFC 9110, 13.1.2), as a proxy that compresses makes tags weak.
     field = head.fields["HTTP_IF_NONE_MATCH"].strip()
     tags = [quoted or bare for quoted, bare in _TAG.findall(field)]
     return head.method in ("GET", "HEAD") and (field == "*" or etag in tags)
 
 
 def added_headers(policy: Policy, head: Head, now: int) -> Iterator[tuple[str, str]]:
-    """Yield the headers that every response of a mount has, including Flask's own errors."""
+    """Yield the headers to add to every response of a mount, including Flask's own errors."""
     if policy.server_time:
         yield "X-Server-Time", str(now)
     vary = dict.fromkeys((*policy.cors.vary(head), *policy.origins.vary))
@@ -75,7 +77,7 @@ def added_headers(policy: Policy, head: Head, now: int) -> Iterator[tuple[str, s
 
 
 def add_headers(policy: Policy, head: Head, response: Response, now: int) -> Response:
-    """Return a response with its length and the headers that every response has."""
+    """Return a response with ``Content-Length`` and the headers that every response gets."""
     headers = list(response.headers)
     if response.status is not HTTPStatus.NOT_MODIFIED:
         headers.append(("Content-Length", str(len(response.body))))
@@ -92,12 +94,11 @@ VARY = "Vary", "Accept-Encoding"
 MIN_BYTES = 16_384
 """Responses of at least this many bytes are compressed."""
 
-# Level 1 takes a third of the time of the usual 6, for a tenth more bytes.
+# Level 1 takes a third of the time of the default, 6, and produces a tenth more bytes.
 _LEVEL = 1
-# Compressing this size takes as long as a handful of requests, longer than handing it to a
-# thread.
+# From this size on, compress in a thread: it takes as long as several requests.
 _LARGE = 128 * 1024
-# RFC 9110, 12.5.3: refused with a weight of 0.
+# Matches an Accept-Encoding with gzip, unless its weight is 0 (RFC 9110, 12.5.3).
 _GZIP = re.compile(
     r"(?:^|,)\s*gzip\s*(?:;\s*q=(?!0(?:\.0*)?\s*(?:,|$))[\d.]+\s*)?(?:,|$)", re.I
 )
@@ -105,20 +106,20 @@ _OPENING = re.compile(rb'\{"jsonrpc":"2\.0","id":[^,]{0,60}')
 
 
 def _compress(head: Head, response: Response, size: int) -> Response:
-    """Return a response that is compressed if it is large and its client accepts that.
+    """Compress a large response for a client that accepts gzip; return it.
 
-    ``size`` is the size of the body in bytes, which a 304 omits.
+    ``size`` is the size of the body in bytes, also for a 304, which omits the body.
     """
     if size < MIN_BYTES:
         return response
-    # Caches in between need it for any client.
+    # Caches need Vary for every client, whether its response is compressed or not.
     headers = [*response.headers, VARY]
     if not _is_accepted(head):
         return response._replace(headers=headers)
-    # RFC 9110, 8.8.3.3: its bytes differ.
+    # RFC 9110, 8.8.3.3: the tag becomes weak, as the compressed bytes differ.
     headers = [(name, f"W/{value}" if name == "ETag" else value) for name, value in headers]
     if response.status is HTTPStatus.NOT_MODIFIED:
-        # RFC 9110, 15.4.5: with the fields ETag and Vary of the 200.
+        # RFC 9110, 15.4.5: a 304 has the same ETag and Vary as the 200.
         return response._replace(headers=headers)
     compressed = _compressed(response.body)
     return Response(
@@ -130,7 +131,7 @@ def _compress(head: Head, response: Response, size: int) -> Response:
 
 
 def _is_accepted(head: Head) -> bool:
-    # On one machine, compressing takes longer than sending; the same is true for its proxies.
+    # Don't compress for clients and proxies on this machine, where sending is faster.
     if not head.address or is_loopback(head.address):
         return False
     return _GZIP.search(head.fields.get("HTTP_ACCEPT_ENCODING", "")) is not None
@@ -145,5 +146,5 @@ def _compressed(body: bytes) -> Compressed:
 
 def _deflated(data: bytes) -> bytes:
     compress = partial(zlib.compress, data, _LEVEL, -zlib.MAX_WBITS)
-    # zlib releases the GIL.
+    # A thread does not block others, as zlib releases the GIL.
     return compress() if len(data) < _LARGE else in_thread(compress)

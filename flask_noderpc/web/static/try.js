@@ -1,11 +1,11 @@
-// Sends the forms of the page, and shows what is sent and what the node answers: as text.
+// Sends the forms of the page, and shows the request and the response as text.
 
 const main = document.getElementById("main");
 const { api, url } = main.dataset;
 const LONGEST = 200_000;
 const NOT_JSON = Symbol();
 
-// Numbers stay as they are written: those of a node may be larger than those of JavaScript.
+// Numbers are sent as text, as a node's numbers may be too large for JavaScript.
 function jsonOf(field) {
   const text = field.value;
   const types = (field.dataset.types ?? "").split(" ").filter(Boolean);
@@ -36,7 +36,7 @@ function paramsOf(form) {
   return `{${given.map((field) => `"${field.name}":${jsonOf(field)}`).join(",")}}`;
 }
 
-// What is sent: an address, and of a POST a body.
+// Returns the URL of the request and, for a POST, its body.
 function requestOf(form) {
   if (api === "get") {
     const given = fieldsOf(form).filter((field) => field.value !== "");
@@ -57,7 +57,7 @@ function commandOf({ address, body }) {
   return `curl ${quoted(address)} -H 'Content-Type: application/json' -d ${quoted(body)}`;
 }
 
-// JSON with a line for each member; what is no JSON stays as it is.
+// Returns JSON with a line for each member, and other text unchanged.
 function indented(text) {
   if (!/^\s*[[{]/.test(text)) return text;
   const parts = text.match(/"(?:[^"\\]|\\.)*"?|[[\]{},:]|[^[\]{},:"\s]+/g) ?? [];
@@ -132,7 +132,7 @@ for (const form of main.querySelectorAll("form")) {
   });
 }
 
-// An address with the name of a form opens it.
+// Opens the form that the fragment of the URL names.
 function open() {
   const found = document.getElementById(decodeURIComponent(location.hash.slice(1)));
   if (found?.matches("details")) found.open = true;

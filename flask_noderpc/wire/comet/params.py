@@ -72,7 +72,7 @@ class Integer:
         if not _is_quoted(raw, b'"'):
             shown = gojson.quoted(raw.decode("utf-8", "replace"))
             raise GoError(f"invalid 64-bit integer encoding {shown}, expected string")
-        # CometBFT panics on a lone quote; here it is parsed as an empty pair of quotes.
+        # CometBFT panics on a lone quote; this parser reads it as an empty pair of quotes.
         return self._within(raw[1:-1])
 
     def _within(self, digits: bytes) -> int:
@@ -208,7 +208,7 @@ def _byte(raw: bytes) -> int:
 
 
 class HexBytes(ByteSlice):
-    """CometBFT's HexBytes, which are hex in JSON, too."""
+    """CometBFT's HexBytes: bytes that are hex both in JSON and in a URI."""
 
     __slots__ = ()
     in_json: ClassVar = forms.HEX
@@ -303,7 +303,7 @@ def _describe_error(position: int, name: str, error: ValueError, value: Any) -> 
 def _value_if_omitted(position: int, name: str, kind: ParamField) -> Any:
     # CometBFT: an omitted parameter is Go's zero value.
     if type(kind) not in READERS:
-        raise ValueError(f"{name}: is required")
+        raise ValueError(f"{name}: expected a value, got none")
     return READERS[type(kind)].zero
 
 
@@ -316,4 +316,5 @@ COMET_PARAMS = ParamRules(
     uri_prefix="error converting http params to arguments: ",
     json_prefix="error converting json params to arguments: ",
 )
-"""CometBFT's rules. A CometBFT node panics if ``params`` are omitted; here they are empty."""
+"""CometBFT's rules. If ``params`` are omitted, a CometBFT node panics; these rules read them
+as empty."""

@@ -84,7 +84,7 @@ def test_blocks_are_made_by_hand_and_taken_back(noderpc_bank: BankNode) -> None:
     assert call(noderpc_bank, "dev_revert", id=number) is True
     assert noderpc_bank.chain.reads.latest_height() == before
     assert call(noderpc_bank, "dev_revert", id=number) is False
-    assert "blocks is from 0 to 100000" in refusal(noderpc_bank, "dev_mine", blocks=100_001)
+    assert "blocks: expected 0 to 100000" in refusal(noderpc_bank, "dev_mine", blocks=100_001)
 
 
 def test_many_blocks_are_made_and_taken_back(noderpc_bank: BankNode) -> None:
@@ -123,7 +123,7 @@ def test_the_clock_of_the_chain_goes_ahead(noderpc_bank: BankNode) -> None:
     call(noderpc_bank, "dev_mine", time=later)
     assert time() == later
     assert "lower than or equal" in refusal(noderpc_bank, "dev_mine", time=1)
-    assert "seconds is from 0" in refusal(noderpc_bank, "dev_increaseTime", seconds=-1)
+    assert "seconds: expected 0" in refusal(noderpc_bank, "dev_increaseTime", seconds=-1)
 
 
 def test_the_next_transaction_fails_in_its_block(noderpc_bank: BankNode) -> None:
@@ -141,7 +141,7 @@ def test_the_next_transaction_fails_in_its_block(noderpc_bank: BankNode) -> None
     assert balance(chain, BOB) == 1_000_000_000_000
     second, _ = handed_in(noderpc_bank, sequence=1)
     assert result_of(noderpc_bank, second).code == 0
-    assert "code is from 1" in refusal(noderpc_bank, "dev_failNextTx", code=0)
+    assert "code: expected 1" in refusal(noderpc_bank, "dev_failNextTx", code=0)
 
 
 def test_the_next_transaction_is_refused_when_it_is_sent(noderpc_bank: BankNode) -> None:
@@ -187,7 +187,7 @@ def test_the_faucet_sends_coins(noderpc_bank: BankNode) -> None:
     wrong = refusal(noderpc_bank, "dev_faucet", address="nobody", coins="1token")
     assert "decoding bech32 failed" in wrong
     assert "invalid coin" in refusal(noderpc_bank, "dev_faucet", address=NOBODY, coins="x")
-    assert "no coins" in refusal(noderpc_bank, "dev_faucet", address=NOBODY, coins="")
+    assert "got none" in refusal(noderpc_bank, "dev_faucet", address=NOBODY, coins="")
 
 
 def test_a_test_controls_the_chain_from_python(noderpc_bank: BankNode) -> None:
@@ -344,22 +344,22 @@ def b64_of(found: str) -> str:
 @pytest.mark.parametrize(
     ("method", "params", "words"),
     [
-        ("dev_mine", {"blocks": -1}, "blocks is from 0 to 100000, not -1"),
+        ("dev_mine", {"blocks": -1}, "blocks: expected 0 to 100000, got -1"),
         ("dev_mine", {"blocks": "many"}, "expected a 64-bit integer"),
         ("dev_mine", {"time": 1 << 62}, "timestamp: expected at most"),
         ("dev_mine", {"time": -1}, "lower than or equal"),
-        ("dev_increaseTime", {}, "seconds: is required"),
-        ("dev_increaseTime", {"seconds": 1 << 40}, "seconds is from 0"),
+        ("dev_increaseTime", {}, "seconds: expected a value, got none"),
+        ("dev_increaseTime", {"seconds": 1 << 40}, "seconds: expected 0"),
         ("dev_increaseTime", {"seconds": 1.5}, "64-bit integer"),
-        ("dev_revert", {}, "id: is required"),
-        ("dev_revert", {"id": None}, "id: is required"),
+        ("dev_revert", {}, "id: expected a value, got none"),
+        ("dev_revert", {"id": None}, "id: expected a value, got none"),
         ("dev_revert", {"id": 1 << 70}, "a 64-bit integer from"),
-        ("dev_failNextTx", {}, "code: is required"),
-        ("dev_failNextTx", {"code": 1 << 32}, "code is from 1 to 4294967295"),
+        ("dev_failNextTx", {}, "code: expected a value, got none"),
+        ("dev_failNextTx", {"code": 1 << 32}, "code: expected 1 to 4294967295"),
         ("dev_failNextTx", {"code": 5, "check": 1}, "cannot unmarshal number"),
         ("dev_failNextTx", {"code": 5, "log": {"a": 1}}, "cannot unmarshal object"),
         ("dev_freezeMempool", {"on": "maybe"}, "cannot unmarshal string"),
-        ("dev_faucet", {"address": NOBODY}, "no coins are named"),
+        ("dev_faucet", {"address": NOBODY}, "got none"),
         ("dev_faucet", {"address": "x" * 5_000, "coins": "1token"}, "address 'xxx"),
         ("dev_faucet", {"address": NOBODY, "coins": "-1token"}, "invalid coin"),
         ("dev_faucet", {"address": NOBODY, "coins": "1token,1token"}, "duplicate denomination"),
@@ -473,7 +473,7 @@ def test_a_chain_that_is_not_for_development_names_what_brings_control(
         for method in METHODS:
             error = reply(url, method)["error"]
             assert error["code"] == -32601, method
-            assert "NODERPC_DEV brings it" in str(error), method
+            assert "NODERPC_DEV enables it" in str(error), method
             with pytest.raises(HTTPError):
                 urlopen(f"{url}/{method}")
     # The mount's setting alone does not make its chain a development chain.

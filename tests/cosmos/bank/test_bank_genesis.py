@@ -146,7 +146,9 @@ def refused(path: Path, value: Json) -> None:
         init(state)
     except ConfigurationError as error:
         text = str(error).removeprefix("app_state of the genesis document: ")
-        assert text.startswith((str(path[0]), "addresses have several prefixes", "`bank."))
+        assert text.startswith(
+            (str(path[0]), "expected addresses with one prefix", "expected the genesis")
+        )
         assert len(text) < 600
 
 
@@ -163,7 +165,9 @@ def test_a_state_that_is_not_an_object_is_refused(state: Json) -> None:
 def test_validators_that_only_gentxs_make_are_refused() -> None:
     state = {**WHOLE, "genutil": {"gen_txs": [{"body": {}}]}}
 
-    with pytest.raises(ConfigurationError, match=r"genutil\.gen_txs: .* made by 1 trans"):
+    with pytest.raises(
+        ConfigurationError, match=r"genutil\.gen_txs: expected no gentxs, got 1"
+    ):
         init(state, validators=False)
 
     init(state)

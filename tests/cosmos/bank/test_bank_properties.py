@@ -209,5 +209,5 @@ def test_a_mnemonic_gives_the_keys_of_its_standards() -> None:
         bech32.encode("cosmos", derive(words).public.address)
         == "cosmos19rl4cm2hmr8afy4kldpxz3fka4jguq0auqdal4"
     )
-    with pytest.raises(ValueError, match="12, 15, 18, 21 or 24 words, not 2"):
+    with pytest.raises(ValueError, match="12, 15, 18, 21 or 24 words, got 2"):
         seed("too few")

@@ -333,7 +333,7 @@ def test_it_is_off_unless_a_setting_brings_it(chain: EmbeddedChain, tmp_path: Pa
     with pytest.raises(ConfigurationError, match="NODERPC_APPLICATION = 'bank'"):
         NodeRPC(Flask("other"), settings=[REST])
     other = EmbeddedChain(tmp_path / "chain.db")
-    with pytest.raises(ConfigurationError, match="your own application with sdk_prefix"):
+    with pytest.raises(ConfigurationError, match="or implement sdk_prefix"):
         NodeRPC(Flask("other"), backend=other, settings=[REST])
 
 
@@ -367,7 +367,7 @@ def test_an_answer_that_cannot_be_read_is_not_the_callers_mistake(
 
     monkeypatch.setattr(Bank, "query", answers)
     text = refused(raising.get(path), 500, 13)
-    assert text.startswith("the application's answer can't be read: ")
+    assert text.startswith("invalid response from the application to /")
 
 
 WRONG = (

@@ -129,7 +129,7 @@ def test_a_creation_takes_an_address_and_its_value() -> None:
 @pytest.mark.parametrize(
     ("tx", "code", "log"),
     [
-        (b"key=value", 2, "no Ethereum transaction"),
+        (b"key=value", 2, "expected at least one Ethereum transaction"),
         (transfer(0), 32, "nonce too low"),
         (transfer(5), 32, "nonce too high"),
         (transfer(1, value=FUNDS), 5, "insufficient funds for gas * price + value"),

@@ -76,7 +76,7 @@ except ModuleNotFoundError as error:
 def test_the_ethermint_double_names_the_missing_extra(missing: str) -> None:
     words = [sys.executable, "-c", _A_DOUBLE_WITHOUT.format(missing=missing)]
     done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE)
-    assert done.stdout.startswith(f"Ethereum needs {missing}"), done.stderr
+    assert done.stdout.startswith(f"Ethereum needs the library {missing}"), done.stderr
     assert "pip install 'flask-noderpc[evm]'" in done.stdout
 
 
@@ -97,4 +97,4 @@ def test_a_chain_without_ethereum_is_pruned_without_the_extra(tmp_path: Path) ->
     words = [sys.executable, "-c", _PRUNES_WITHOUT, str(path)]
     done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE)
     assert (done.returncode, done.stderr) == (0, "")
-    assert "1 blocks removed, the lowest is 2" in done.stdout
+    assert "1 blocks removed; the lowest is now 2" in done.stdout

@@ -241,7 +241,7 @@ def test_a_store_that_was_written_without_the_feature_is_indexed_later(
             backend.append_block(*blocks)
         shown = CliRunner().invoke(main, ["verify", str(path)])
         assert shown.exit_code == 0, shown.output
-        missing = "not verified: the index evm, whose feature or its packages are missing"
+        missing = "not verified: the index evm, as its feature is not installed"
         assert (missing in shown.output) is has_tables
 
     with closing(make_store(path)) as backend:

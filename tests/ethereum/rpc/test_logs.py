@@ -217,7 +217,7 @@ def test_logs_that_can_not_be_read_yet_are_not_left_out() -> None:
     refused = ask(client_of(late), "eth_getLogs", {"fromBlock": "0x0"})
 
     assert refused["code"] == -32000
-    assert refused["message"].endswith("can't be read yet")
+    assert refused["message"].endswith("can't be read yet; try again")
 
 
 def test_a_filter_waits_for_logs_that_can_not_be_read_yet() -> None:

@@ -67,7 +67,7 @@ def test_replays_have_the_output_and_no_place(node: Node, hashes: list[str]) -> 
     assert replayed[0]["output"] == first["result"]["output"]
     assert set(first) == {*("action", "error", "result", "subtraces", "traceAddress", "type")}
     text = node.ask("trace_replayTransaction", hashes[1], ["trace", "vmTrace"])
-    assert 'expected "trace", which alone is served, got "vmTrace"' in text
+    assert 'expected "trace", the only supported kind, got "vmTrace"' in text
 
 
 def address(value: bytes) -> str:
@@ -117,7 +117,7 @@ def test_filters_are_bounded(
     )
     assert node.ask("trace_filter", {"fromBlock": "0xffffff", "toBlock": "0xfffffff"}) == []
     for wanted, text in (
-        ({"mode": "both"}, "mode: expected union or intersection"),
+        ({"mode": "both"}, "mode: expected union or intersection, got 'both'"),
         ({"fromBlock": "0x" + "00" * 32}, "expected the number of a block, got a hash"),
         ({"fromAddress": "0x"}, "cannot unmarshal string"),
         ({"count": -1}, "cannot unmarshal number -1"),

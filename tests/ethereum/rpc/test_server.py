@@ -143,7 +143,9 @@ def test_the_namespaces_are_those_of_the_setting() -> None:
 
 
 def test_an_unknown_namespace_is_refused_at_start() -> None:
-    with pytest.raises(ConfigurationError, match="NODERPC_EVM_API: no namespace 'admin'"):
+    with pytest.raises(
+        ConfigurationError, match=r"NODERPC_EVM_API: expected any of .*, got 'admin'"
+    ):
         app(evm_api="eth,admin")
 
 
@@ -174,7 +176,10 @@ def test_a_call_has_only_so_many_lists(client: FlaskClient, params: list[Any]) -
 
     error = client.post("/evm", json=call).get_json()["error"]
 
-    assert error == {"code": -32602, "message": "more than 50000 lists and objects"}
+    assert error == {
+        "code": -32602,
+        "message": "params: expected at most 50000 arrays and objects; send several calls",
+    }
 
 
 _ADDRESSES = [f"0x{number:040x}" for number in range(2_001)]
@@ -243,7 +248,7 @@ def test_a_host_route_at_the_evm_path_wins_and_is_logged(
 
     assert host.test_client().post("/evm").text == "own"
     assert host.test_client().get("/evm").status_code == 200
-    assert caplog.text.count("POST /evm is answered by the app's own") == 1
+    assert caplog.text.count("POST /evm is served by the app's own") == 1
     assert "NODERPC_JSON_RPC_ENABLE" in caplog.text
 
 

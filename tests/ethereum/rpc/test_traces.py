@@ -468,9 +468,9 @@ def test_a_call_is_traced_on_a_state_and_in_a_block_that_are_otherwise(node: Nod
         (
             "debug_traceCall",
             [_SPIN, "latest", {"tracer": "{step: function() {}}"}],
-            "tracer '{step: function() {}}' not found: known are callTracer, flatCallTracer,"
-            " prestateTracer, 4byteTracer, noopTracer, muxTracer; tracers in JavaScript are not"
-            " run here",
+            "tracer: expected one of callTracer, flatCallTracer, prestateTracer, 4byteTracer,"
+            " noopTracer, muxTracer, got '{step: function() {}}'; tracers in JavaScript are not"
+            " supported",
         ),
         (
             "debug_traceCall",

@@ -295,7 +295,7 @@ def test_other_subscriptions_are_refused(
 
 @pytest.mark.parametrize(
     ("connections", "hint"),
-    [(1, "open another connection"), (2, "NODERPC_EVM_MAX_SUBSCRIPTIONS raises this")],
+    [(1, "open another connection"), (2, "raise NODERPC_EVM_MAX_SUBSCRIPTIONS")],
 )
 def test_too_many_subscriptions_are_refused(
     serving: Serve, connections: int, hint: str, monkeypatch: pytest.MonkeyPatch
@@ -361,7 +361,7 @@ def test_a_slow_subscriber_is_disconnected(chain: EmbeddedChain) -> None:
         layer._hub.publish_block(height)
 
     assert list(session.pull()) == []
-    reason = "too slow: NODERPC_EVENT_BUFFER raises the number of events"
+    reason = "client is too slow to read its events; read faster or raise NODERPC_EVENT_BUFFER"
     peer.drop.assert_called_once_with(reason)
     assert len(layer._hub) == 0
 

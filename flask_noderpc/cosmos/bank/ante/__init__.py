@@ -1,4 +1,5 @@
-"""Checks and fees of a transaction before its messages run; SDK: x/auth/ante."""
+"""Checks of a transaction and payment of its fee, before its messages run; SDK:
+x/auth/ante."""
 
 from __future__ import annotations
 

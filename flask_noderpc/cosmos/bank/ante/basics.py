@@ -1,4 +1,4 @@
-"""Gas limit, timeout, memo and size of a transaction; SDK: x/auth/ante/basic.go."""
+"""Checks of a transaction's gas limit, timeout, memo and size; SDK: x/auth/ante/basic.go."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SIMULATED_SIGNATURE = 64
 
 
 def check_gas_limit(checked: CheckedTx) -> None:
-    """Refuse a gas limit above the block's."""
+    """Raise :exc:`TxError` for a gas limit above the block's."""
     limit = checked.context.environment.head.max_gas
     if 0 < limit < checked.fee.gas_limit:
         text = f"tx gas limit {checked.fee.gas_limit} exceeds block max gas {limit}"
@@ -36,13 +36,14 @@ def check_gas_limit(checked: CheckedTx) -> None:
 
 
 def check_extensions(checked: CheckedTx) -> None:
-    """Refuse extension options, as none is known."""
+    """Raise :exc:`TxError` for extension options, as none are supported."""
     if checked.tx.body.extensions:
         raise TxError(UNKNOWN_EXTENSION_OPTIONS)
 
 
 def check_basics(checked: CheckedTx) -> None:
-    """Refuse fees, signatures and signers that are never valid."""
+    """Raise :exc:`TxError` for an invalid fee, or if signatures and signers differ in
+    number."""
     if checked.mode is Mode.RECHECK:
         return
     _check_fee(checked)
@@ -74,13 +75,13 @@ def _check_fee(checked: CheckedTx) -> None:
 
 
 def check_timeout(checked: CheckedTx) -> None:
-    """Refuse a transaction whose last block, or time, has passed."""
+    """Raise :exc:`TxError` if the transaction's timeout height or timeout has passed."""
     limit, height = checked.tx.body.timeout_height, checked.context.environment.height
     if limit and height > limit:
         text = f"block height: {height}, timeout height: {limit}"
         raise TxError(TX_TIMEOUT_HEIGHT, text)
     timeout, now = checked.tx.body.timeout, checked.context.environment.time
-    # Go's zero time and the beginning of 1970 mean that there is no timeout.
+    # Go's zero time and the first second of 1970 mean that there is no timeout.
     if timeout is None or timeout == ZERO_TIME or not timeout // SECOND:
         return
     if timeout < now:
@@ -89,7 +90,7 @@ def check_timeout(checked: CheckedTx) -> None:
 
 
 def check_memo(checked: CheckedTx) -> None:
-    """Refuse a memo that is too long."""
+    """Raise :exc:`TxError` for a memo that is too long."""
     size = len(checked.tx.body.memo)
     if not size:
         return
@@ -102,7 +103,8 @@ def check_memo(checked: CheckedTx) -> None:
 
 
 def pay_for_size(checked: CheckedTx) -> None:
-    """Charge gas for the bytes of a transaction."""
+    """Charge gas for the bytes of a transaction; in a simulation also for missing
+    signatures."""
     params, meter = checked.params, checked.context.meter
     meter.consume(params.tx_size_cost_per_byte * checked.tx.size, "txSize")
     if not checked.simulates:
@@ -113,7 +115,7 @@ def pay_for_size(checked: CheckedTx) -> None:
             continue
         account = checked.context.accounts.get(signer)
         key = account.key if account and account.key else SIMULATED_KEY
-        # A signature adds amino's encoding of key and signature to the size.
+        # A signature adds its key and itself to the size, in binary amino.
         size = len(b"\x0a" + delimited(key.amino)) + _SIMULATED_SIGNATURE + 2 + 6
         count = params.tx_sig_limit if isinstance(key, MultisigKey) else 1
         meter.consume(params.tx_size_cost_per_byte * size * count, "txSize")

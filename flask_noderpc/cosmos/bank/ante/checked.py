@@ -1,4 +1,4 @@
-"""A transaction while it is checked, with the values that the steps share."""
+"""A transaction that is being checked, with the values that all checks share."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ..errors import (
     TxError,
 )
 
-# The key that a simulated transaction without a key is charged for.
+# Public key that a simulation assumes for a signer without a key, to charge gas for it.
 SIMULATED_KEY = Secp256k1Key(
     bytes.fromhex("035ad6810a47f073553ff30d2fcc7e0d3b1c0b74b61a1aaa2582344037151e143a")
 )
@@ -28,23 +28,23 @@ SIMULATED_KEY = Secp256k1Key(
 
 @dataclass(frozen=True)
 class CheckedTx:
-    """A transaction that is being checked."""
+    """A transaction that is being checked, and the purpose and context of the check."""
 
     tx: Tx
     messages: tuple[Msg, ...]
     context: Context
     mode: Mode
     min_gas_prices: dict[str, tuple[int, int]]
-    """Numerator and denominator by denomination."""
+    """Minimum gas prices: numerator and denominator of the price, by denomination."""
 
     @property
     def simulates(self) -> bool:
-        """True if signatures and fees are not required."""
+        """True in a simulation, which requires neither signatures nor fees."""
         return self.mode is Mode.SIMULATE
 
     @property
     def params(self) -> Params:
-        """The parameters, which are read each time, as in the SDK."""
+        """Parameters of x/auth; each access reads the store and costs gas, as in the SDK."""
         return self.context.accounts.params()
 
     @property
@@ -55,7 +55,8 @@ class CheckedTx:
 
     @cached_property
     def signers(self) -> tuple[bytes, ...]:
-        """Addresses that must sign, without repetitions; raise :exc:`TxError`."""
+        """Addresses that must sign, without duplicates; raise :exc:`TxError` for an invalid
+        address."""
         parse = self.context.codec.parse
         found = [parse(text) for message in self.messages for text in message.signers()]
         if self.fee.payer:
@@ -73,7 +74,8 @@ class CheckedTx:
 
     @property
     def signatures(self) -> tuple[tuple[Signature | None, int], ...]:
-        """Each signature with its sequence; raise :exc:`TxError`."""
+        """Signatures with the sequences of their signers; raise :exc:`TxError` if they are
+        invalid."""
         infos, given = self.tx.signers, self.tx.signatures
         if len(given) != len(infos):
             raise TxError(TX_DECODE, f"expected {len(infos)} signatures, got {len(given)}")

@@ -22,7 +22,8 @@ from .checked import CheckedTx
 
 
 def deduct_fee(checked: CheckedTx) -> None:
-    """Deduct the fee from the payer's balance."""
+    """Move the fee from the payer's balance to the fee collector; raise :exc:`TxError` if the
+    fee is too low or can't be paid."""
     fee, show = checked.fee, checked.context.codec.show
     if not checked.simulates and not fee.gas_limit:
         raise TxError(INVALID_GAS_LIMIT, "must provide positive gas")

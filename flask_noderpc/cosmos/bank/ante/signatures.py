@@ -21,7 +21,8 @@ from .checked import CheckedTx
 
 
 def verify_signatures(checked: CheckedTx) -> None:
-    """Check sequences and signatures."""
+    """Raise :exc:`TxError` for a wrong sequence or signature; a simulation does not check
+    signatures."""
     if checked.tx.body.unordered:
         raise TxError(NOT_SUPPORTED, "unordered transactions are not enabled")
     for signer, (signature, sequence) in zip(checked.signers, checked.signatures, strict=True):

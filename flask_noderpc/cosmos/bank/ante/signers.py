@@ -1,4 +1,4 @@
-"""Keys and sequences of signers, and the gas for signatures; SDK: x/auth/ante/sigverify.go."""
+"""Public keys, sequences and signature gas of signers; SDK: x/auth/ante/sigverify.go."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ from .checked import SIMULATED_KEY, CheckedTx
 
 
 def set_keys(checked: CheckedTx) -> None:
-    """Store the keys of signers, and emit the signatures' events."""
+    """Store the public keys of signers that have none stored, and emit events with the
+    signatures."""
     infos, show = checked.tx.signers, checked.context.codec.show
     if len(infos) != len(checked.signers):
         text = f"expected {len(checked.signers)} signer infos, got {len(infos)}"
@@ -63,7 +64,7 @@ def _signature_events(checked: CheckedTx) -> list[Event]:
 
 
 def check_count(checked: CheckedTx) -> None:
-    """Refuse a transaction with too many keys."""
+    """Raise :exc:`TxError` for a transaction with too many keys."""
     limit, count = checked.params.tx_sig_limit, 0
     for info in checked.tx.signers:
         count += info.public_key.count() if info.public_key else 0
@@ -72,7 +73,7 @@ def check_count(checked: CheckedTx) -> None:
 
 
 def pay_for_signatures(checked: CheckedTx) -> None:
-    """Charge gas for the signatures."""
+    """Charge gas for the verification of each signature."""
     params = checked.params
     for signer, (signature, _) in zip(checked.signers, checked.signatures, strict=True):
         key = checked.account(signer).key
@@ -113,7 +114,7 @@ def _pay_for_parts(
 
 
 def increment_sequences(checked: CheckedTx) -> None:
-    """Increment the sequence of each signer."""
+    """Increment the stored sequence of each signer."""
     accounts = checked.context.accounts
     for signer in checked.signers:
         account = checked.account(signer)

@@ -1,4 +1,4 @@
-"""Responses to ``abci_query``: methods of the SDK's modules, and keys of its stores."""
+"""Results of ``abci_query``: query methods of the SDK's modules, and keys of its stores."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _of(module: str, methods: dict[str, Method]) -> dict[str, Method]:
 
 
 def _simulate(ctx: QueryContext) -> bytes:
-    # The field has the bytes of a transaction; its message has the same encoding.
+    # The request has the transaction as bytes (2) or as a message (1), with the same encoding.
     tx = ctx.request.blob(2) or ctx.request.blob(1)
     if not tx and not ctx.request.blobs(1):
         raise invalid("empty txBytes is not allowed")
@@ -38,7 +38,7 @@ def _simulate(ctx: QueryContext) -> bytes:
         raise GrpcError(UNKNOWN_REQUEST, "Unknown", text)
     return MESSAGES.encode(
         "tx.SimulateResponse",
-        # A simulation has no gas limit.
+        # The SDK returns the maximum, as a simulation has no gas limit.
         gas_info={"gas_wanted": (1 << 64) - 1, "gas_used": result.gas_used},
         result={
             "data": result.data,
@@ -54,7 +54,7 @@ def _without_indexes(event: Event) -> Event:
 
 
 def _config(ctx: QueryContext) -> bytes:
-    # The SDK's default pruning has numbers that the response omits.
+    # The SDK returns zeros for its default pruning, although that retains heights.
     return MESSAGES.encode(
         "node.ConfigResponse",
         minimum_gas_price=ctx.node.min_gas_prices,
@@ -66,7 +66,7 @@ def _config(ctx: QueryContext) -> bytes:
 METHODS: dict[str, Method] = {
     **_of("auth", auth.METHODS),
     **_of("bank", bank.METHODS),
-    # The node itself answers queries that need blocks and their index.
+    # The node handles the other methods of these services, which read blocks and their index.
     "/cosmos.base.node.v1beta1.Service/Config": _config,
     "/cosmos.tx.v1beta1.Service/Simulate": _simulate,
 }
@@ -77,16 +77,17 @@ _GENESIS_METHODS = {
     for module, methods in modules.METHODS.items()
     for path, method in _of(module, methods).items()
 }
-"""Query methods of modules that a chain has only if its genesis has them."""
+"""Query methods of modules that a chain has only if its genesis has them: module and method,
+by path."""
 
 STORES = {"/store/acc/key": ACCOUNTS, "/store/bank/key": BANK}
-"""Prefixes of the stores' keys, by path."""
+"""Key prefixes of the stores that can be queried, by path."""
 
 
 def answer(
     state: AppState, path: str, data: bytes, height: int, prove: bool, node: Node
 ) -> QueryResult:
-    """Return the result of a query method or of a store's key."""
+    """Return the result of a query: a query method, or a key of a store."""
     latest, method, at = head(state), _method(state, path), 0
     try:
         if path in STORES:
@@ -100,8 +101,8 @@ def answer(
         value = method(ctx)
         now = head(state)
         if now != latest:
-            # Blocks that were committed or reverted meanwhile may have removed this height's
-            # state.
+            # The state of this height may have been removed during the query, as blocks were
+            # committed or reverted; check again.
             _height(state, now, at, prove)
         return QueryResult(key=None, value=value, height=at)
     except Malformed:
@@ -112,7 +113,7 @@ def answer(
 
 
 def refusal(error: TxError, height: int) -> QueryResult:
-    """Return the result for an error."""
+    """Return the query result that reports an error."""
     return QueryResult(
         code=error.code.code,
         log=error.log,
@@ -143,7 +144,8 @@ def _stored(
 
 
 def _height(state: AppState, latest: Head, height: int, prove: bool) -> int:
-    # The SDK responds only from the first block on; here clients can begin with a transaction.
+    # Queries also work before the first block, unlike in the SDK, so that clients can send a
+    # first transaction.
     current = latest.height or latest.initial_height
     if not 0 <= height <= current:
         wrong = "< 0" if height < 0 else "in the future"

@@ -45,7 +45,8 @@ def _all_balances(ctx: QueryContext) -> bytes:
 
 
 def _in_display_denom(ctx: QueryContext, coin: bytes) -> bytes:
-    """Return a coin in the denomination that its metadata displays."""
+    """Return a coin under its display denomination, with the amount unchanged as in the
+    SDK."""
     given = Message(coin)
     stored = ctx.get(BANK + METADATA + given.blob(1))
     if stored is None:
@@ -83,7 +84,7 @@ def _owners(ctx: QueryContext) -> bytes:
     denom = ctx.denom(1)
 
     def owner(key: bytes, value: bytes) -> bytes:
-        # The first byte is the length of the address.
+        # The key is the length of the address, then the address.
         address = key[1:]
         coin = _amount(ctx, address, denom)
         return string(1, ctx.codec.show(address)) + message(2, coin.encode())

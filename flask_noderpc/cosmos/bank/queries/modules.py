@@ -1,4 +1,4 @@
-"""Query methods of modules that do nothing here, so their state is always the genesis state."""
+"""Query methods of staking, mint and distribution, whose state is always the genesis state."""
 
 from __future__ import annotations
 
@@ -59,4 +59,4 @@ METHODS: dict[str, dict[str, Method]] = {
     MINT: {"Params": _params(MINT)},
     DISTRIBUTION: {"Params": _params(DISTRIBUTION)},
 }
-"""Methods of each module."""
+"""Query methods by module and name."""

@@ -1,4 +1,4 @@
-"""Pages of a list; SDK: types/query."""
+"""Pagination of query results; SDK: types/query."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ....protocol.protobuf import Message, blob, integer, message
 from ..errors import INVALID_REQUEST, TxError
 
 Pair = tuple[bytes, bytes]
-"""A key without its prefix, and its value."""
+"""A store key without its prefix, and its value."""
 
 _LIMIT = 100
 
@@ -30,7 +30,7 @@ class Page:
         data: bytes,
         refuse: Callable[[str], TxError] = lambda t: TxError(INVALID_REQUEST, t),
     ) -> Page:
-        """Decode the request; for a key with an offset raise :exc:`TxError`, which ``refuse``
+        """Decode the request; if it has a key and an offset, raise the error that ``refuse``
         makes from the SDK's text."""
         given = Message(data)
         key, offset, limit = given.blob(1), given.integer(2), given.integer(3)
@@ -40,10 +40,10 @@ class Page:
         return cls(key, offset, limit or _LIMIT, counts, bool(given.integer(5)))
 
     def select(self, pairs: Iterable[Pair], *, is_plain: bool) -> tuple[list[Pair], bytes]:
-        """Return the pairs of the page from ordered pairs, and the ``PageResponse``.
+        """Return the pairs of the page from ordered pairs, and the encoded ``PageResponse``.
 
-        For a plain store the SDK counts the pairs after the last one, too, but not for its
-        collections.
+        ``is_plain`` says that the SDK reads a plain store, for which it returns the total even
+        if the offset exceeds it; for its collections the total is 0 then.
         """
         chosen: list[Pair] = []
         following, seen = b"", 0
@@ -64,7 +64,7 @@ class Page:
         size = len(self.key)
         if self.is_reverse:
             for pair in reversed(list(pairs)):
-                # Keys that begin with the page's key are included.
+                # Include keys that begin with the page's key.
                 if not size or pair[0][:size] <= self.key:
                     yield pair
             return
@@ -81,8 +81,8 @@ def encode_page(
     *,
     is_plain: bool = False,
 ) -> bytes:
-    """Return the response for a page: entries as field 1, and the ``PageResponse`` as field
-    ``number``."""
+    """Return the encoded response for a page: ``entry`` of each pair as field 1, and the
+    ``PageResponse`` as field ``number``."""
     chosen, response = page.select(pairs, is_plain=is_plain)
     found = b"".join(message(1, entry(key, value)) for key, value in chosen)
     return found + message(number, response)

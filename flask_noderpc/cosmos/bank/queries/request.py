@@ -1,4 +1,4 @@
-"""A query's request: its fields, the state that it reads, and gRPC's errors."""
+"""Context of a query: the request's fields, the state, and gRPC errors."""
 
 from __future__ import annotations
 
@@ -15,39 +15,39 @@ from ..state import Get, range_at
 
 
 class GrpcError(TxError):
-    """An error of gRPC."""
+    """Error with a gRPC code, in the SDK's text."""
 
     def __init__(self, code: Code, name: str, text: str) -> None:
         super().__init__(code, f"rpc error: code = {name} desc = {text}")
 
 
 def invalid(text: str) -> GrpcError:
-    """Return the error for an invalid request."""
+    """Return gRPC's error for an invalid request."""
     return GrpcError(INVALID_REQUEST, "InvalidArgument", text)
 
 
 def not_found(text: str) -> GrpcError:
-    """Return the error for a missing value."""
+    """Return gRPC's error for a missing value."""
     return GrpcError(KEY_NOT_FOUND, "NotFound", text)
 
 
 def internal(text: str) -> GrpcError:
-    """Return the error that the SDK calls internal."""
+    """Return gRPC's error ``Internal``."""
     return GrpcError(UNKNOWN_REQUEST, "Internal", text)
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """Parts of the application that queries need beside the state."""
+    """Parts of the application that queries need in addition to the state."""
 
     simulate: Callable[[bytes], ExecTxResult]
     min_gas_prices: str
-    """Minimum gas prices in the SDK's form."""
+    """Minimum gas prices as the SDK shows them, such as ``0.025000000000000000stake``."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueryContext:
-    """A request, and the state that it reads."""
+    """A query's request, and the state at the height that it reads."""
 
     request: Message
     state: AppState
@@ -57,23 +57,24 @@ class QueryContext:
     node: Node
 
     def address(self, number: int) -> bytes:
-        """Return an address of the request; raise :exc:`TxError`."""
+        """Return the address in field ``number`` of the request; raise :exc:`TxError`."""
         try:
             return self.codec.parse(self.request.text(number))
         except TxError as error:
             raise invalid(f"invalid address: {error.log}") from None
 
     def owner(self, codec: Codec | None = None) -> bytes:
-        """Return the address of an account, or of the codec's kind; raise :exc:`TxError`."""
+        """Return the address in field 1, of an account or with another codec; raise
+        :exc:`TxError`."""
         try:
             return (codec or self.codec).parse(self.request.text(1))
         except TxError as error:
-            # gRPC gives the SDK's own errors another code.
+            # The SDK reports errors with a code as unknown requests, others as invalid ones.
             code = INVALID_REQUEST if error.code is INTERNAL else UNKNOWN_REQUEST
             raise TxError(code, error.log) from None
 
     def denom(self, number: int) -> str:
-        """Return a denomination of the request; raise :exc:`TxError`."""
+        """Return the denomination in field ``number`` of the request; raise :exc:`TxError`."""
         denom = self.request.text(number)
         try:
             check_denom(denom)
@@ -88,4 +89,4 @@ class QueryContext:
 
 
 Method = Callable[[QueryContext], bytes]
-"""A function that returns the response's bytes; raises :exc:`TxError`."""
+"""A function that returns the encoded response of a query method, or raises :exc:`TxError`."""

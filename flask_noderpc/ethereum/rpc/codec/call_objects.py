@@ -1,4 +1,4 @@
-"""Call objects of ``eth_call`` and others, with state and block overrides.
+"""Call objects of ``eth_call`` and similar methods, with state and block overrides.
 
 geth: internal/ethapi/transaction_args.go and internal/ethapi/override.
 """
@@ -40,8 +40,8 @@ def _object(value: Any, go_type: str) -> dict[str, Any]:
     return value
 
 
-# Maximum number of elements in a list or an object of one call. Each takes 10 to 70
-# microseconds to read; other requests are served between them.
+# Maximum number of elements in a list or an object of one call. An element takes 10 to 70
+# microseconds to parse; with gevent, other requests are served meanwhile.
 _MAX_ELEMENTS, _MAX_SLOTS = 2_000, 10_000
 
 
@@ -96,7 +96,7 @@ def _hashes(value: Any) -> tuple[bytes, ...]:
     return tuple(map(Hash().from_json, given))
 
 
-# Member, field, reader.
+# Member of the JSON object, field of CallArgs, parser.
 _MEMBERS = (
     ("from", "sender", Address().from_json),
     ("to", "to", Address().from_json),
@@ -118,7 +118,7 @@ _CALL = MemberNames(*(name for name, _, _ in _MEMBERS), "data", "input")
 
 
 class CallObject(ParamField):
-    """A call; unknown members are ignored."""
+    """The call object of ``eth_call``; unknown members are ignored."""
 
     json_type = "object"
 
@@ -138,12 +138,12 @@ class CallObject(ParamField):
         return _checked(CallArgs(**found, data=self._data(data, given)))
 
     def _data(self, data: bytes | None, given: bytes | None) -> bytes | None:
-        # geth: the newer name has priority.
+        # geth: "input", the newer name, has priority over "data".
         return data if given is None else given
 
 
 class TransactionObject(CallObject):
-    """A transaction to be made: if it has both ``data`` and ``input``, they must be equal."""
+    """A transaction to fill in: if it has both ``data`` and ``input``, they must be equal."""
 
     def _data(self, data: bytes | None, given: bytes | None) -> bytes | None:
         if data is not None and given is not None and data != given:
@@ -264,7 +264,7 @@ _BLOCK = MemberNames(*(name for name, _, _ in _BLOCK_MEMBERS))
 
 
 class BlockOverride(ParamField):
-    """Block overrides."""
+    """Overrides of a block's header fields."""
 
     json_type = "object"
 

@@ -1,4 +1,4 @@
-"""QUANTITY and DATA: numbers and bytes as hex texts, with geth's errors, and their schema
+"""QUANTITY and DATA: numbers and bytes as hex strings, with geth's errors; their schema
 fields.
 
 geth: common/hexutil.
@@ -25,7 +25,7 @@ def data(value: bytes) -> str:
 
 
 def read_quantity(text: str, bits: int = 64) -> int:
-    """Return the number; raise :exc:`ValueError` with geth's text."""
+    """Return the number of a QUANTITY; raise :exc:`ValueError` with geth's text."""
     digits = _unprefixed(text)
     if not digits:
         raise ValueError('hex string "0x"')
@@ -39,7 +39,7 @@ def read_quantity(text: str, bits: int = 64) -> int:
 
 
 def read_data(text: str) -> bytes:
-    """Return the bytes; raise :exc:`ValueError` with geth's text."""
+    """Return the bytes of a DATA string; raise :exc:`ValueError` with geth's text."""
     digits = _unprefixed(text)
     if len(digits) % 2:
         raise ValueError("hex string of odd length")
@@ -49,7 +49,10 @@ def read_data(text: str) -> bytes:
 
 
 def read_fixed(text: str, size: int, name: str) -> bytes:
-    """Return bytes of a fixed length; raise :exc:`ValueError` with geth's text."""
+    """Return the ``size`` bytes of a DATA string; raise :exc:`ValueError` with geth's text.
+
+    ``name`` is the Go type that the error names.
+    """
     digits = _unprefixed(text)
     if len(digits) % 2:
         raise ValueError("hex string of odd length")

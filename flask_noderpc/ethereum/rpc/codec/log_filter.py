@@ -1,4 +1,4 @@
-"""Filters of logs and receipts: read with geth's errors, and stored as JSON."""
+"""Filters for logs and receipts: parsed with geth's errors, and stored as JSON."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ MAX_ALTERNATIVES = 1_000
 
 @dataclass(frozen=True, slots=True)
 class LogFilter:
-    """Logs of some addresses with some topics, in one block or a range of blocks."""
+    """Conditions on a log's address and topics, and the block or range of blocks to search."""
 
     addresses: tuple[bytes, ...] = ()
-    """Logs of any of these addresses match; if empty, of every address."""
+    """Addresses of which a log must have one; if empty, every address matches."""
     topics: tuple[tuple[bytes, ...], ...] = ()
-    """For each position, the topics that match; an empty entry matches every topic."""
+    """For each topic of a log in order, the values that match; if empty, every value does."""
     first: Height = Tag.LATEST
     last: Height = Tag.LATEST
     block_hash: bytes | None = None
 
     def matches(self, log: Log) -> bool:
-        """Return true if the log matches, regardless of its block."""
+        """Return true if the log's address and topics match; its block is not checked."""
         if self.addresses and log.address not in self.addresses:
             return False
         if len(self.topics) > len(log.topics):
@@ -44,7 +44,7 @@ _MEMBERS = MemberNames("fromBlock", "toBlock", "blockHash", "address", "topics")
 
 
 class FilterObject(ParamField):
-    """A filter as clients write it; unknown members are ignored."""
+    """The filter object of ``eth_getLogs``; unknown members are ignored."""
 
     json_type = "object"
 
@@ -116,7 +116,7 @@ def _alternatives(value: Any) -> tuple[bytes, ...]:
             return (_topic(value),)
         case list():
             _check_count(value)
-            # geth: with a null, the list matches every topic.
+            # geth: a list that contains null matches every topic.
             return () if None in value else tuple(map(_topic, value))
         case _:
             raise ValueError("invalid topic(s)")

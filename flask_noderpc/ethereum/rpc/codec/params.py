@@ -1,4 +1,4 @@
-"""Parameters of the EVM layer: by position, read with geth's rules and errors."""
+"""Parameters of EVM methods: a JSON array, parsed by geth's rules and with geth's errors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from . import hex
 
 _MAX_INT64 = (1 << 63) - 1
 
-# More than any call needs; a million of them in one body would block the process.
+# Maximum number of JSON arrays and objects in the parameters of a call. Parsing a million of
+# them would block the process.
 _MAX_LISTS = 50_000
 
 
@@ -41,7 +42,7 @@ class ByHash:
 
 
 class GoParam(ParamField):
-    """A parameter of a Go type, which its errors name."""
+    """A parameter whose errors name the Go type that geth parses it into."""
 
     go_type = "string"
 
@@ -59,12 +60,12 @@ class GoParam(ParamField):
             ) from None
 
     def read(self, text: str) -> Any:
-        """Return the value of a text."""
+        """Return the value of a JSON string; raise :exc:`ValueError` with the reason."""
         raise NotImplementedError
 
 
 class Quantity(GoParam):
-    """A number of 64 bits."""
+    """A number of up to 64 bits, as a hex string."""
 
     go_type = "hexutil.Uint64"
 
@@ -74,7 +75,7 @@ class Quantity(GoParam):
 
 
 class Uint64(ParamField):
-    """A number of 64 bits, as a JSON number."""
+    """A number of up to 64 bits, as a JSON number."""
 
     json_type = "integer"
 
@@ -90,13 +91,13 @@ class Uint64(ParamField):
 
 
 class Index(Quantity):
-    """An index in a list."""
+    """An index in a list, as a hex string."""
 
     go_type = "hexutil.Uint"
 
 
 class Data(GoParam):
-    """Bytes of any length."""
+    """Bytes of any length, as a hex string."""
 
     go_type = "hexutil.Bytes"
 
@@ -106,7 +107,7 @@ class Data(GoParam):
 
 
 class Hash(GoParam):
-    """32 bytes."""
+    """A hash of 32 bytes, as a hex string."""
 
     go_type = "common.Hash"
 
@@ -116,7 +117,7 @@ class Hash(GoParam):
 
 
 class Address(GoParam):
-    """20 bytes, in upper or lower case."""
+    """An address of 20 bytes, as a hex string; the checksum in its case is not verified."""
 
     go_type = "common.Address"
 
@@ -138,12 +139,12 @@ class Bool(ParamField):
 
 
 class String(ParamField):
-    """A text."""
+    """A JSON string."""
 
     go_type = "string"
 
     def from_json(self, value: Any) -> str:
-        """Return the text unchanged."""
+        """Return the string unchanged."""
         if not isinstance(value, str):
             raise mismatch(value, self.go_type)
         return value
@@ -170,7 +171,7 @@ class BlockNumber(ParamField):
 
     def from_json(self, value: Any) -> Height:
         """Return a height or a tag."""
-        # geth: rpc/types.go reads the value with or without quotes.
+        # geth: rpc/types.go accepts a tag or a hex number with or without quotes.
         text = value if isinstance(value, str) else jsoncodec.encode(value).decode()
         if text in _TAGS:
             return _TAGS[text]
@@ -181,17 +182,17 @@ class BlockNumber(ParamField):
 
 
 class MemberNames:
-    """The names of an object's members.
+    """The names of the members that a JSON object may have.
 
-    Go's encoding/json accepts names in upper or lower case, and uses the last of several equal
-    names; geth's own client writes ``Tracer``.
+    Names match in any case, and the last of several equal names counts, as in Go's
+    encoding/json; geth's own client writes ``Tracer``.
     """
 
     def __init__(self, *names: str) -> None:
         self._names = {name.lower(): name for name in names}
 
     def of(self, value: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the known members, by their canonical names."""
+        """Return the members whose names match, by their canonical names."""
         return {
             self._names[name]: each
             for key, each in value.items()
@@ -203,7 +204,7 @@ _BLOCK = MemberNames("blockNumber", "blockHash")
 
 
 class BlockId(BlockNumber):
-    """A block by height, tag or hash, or by EIP-1898's object."""
+    """A block by height, tag or hash, or by the object of EIP-1898."""
 
     json_type = "any"
 
@@ -235,7 +236,7 @@ def _hash(text: str) -> bytes:
 
 
 def mismatch(value: Any, go_type: str) -> ValueError:
-    """Return the error for a value of another type."""
+    """Return geth's error for a JSON value of the wrong type."""
     return ValueError(f"json: cannot unmarshal {_kind(value)} into Go value of type {go_type}")
 
 
@@ -256,7 +257,9 @@ def _kind(value: Any) -> str:
 def positional(raw: bytes) -> list[Any]:
     """Return the parameters of a call; raise :exc:`ValueError` with geth's text."""
     if raw.count(b"[") + raw.count(b"{") > _MAX_LISTS:
-        raise ValueError(f"more than {_MAX_LISTS} lists and objects")
+        raise ValueError(
+            f"params: expected at most {_MAX_LISTS} arrays and objects; send several calls"
+        )
     try:
         values = jsoncodec.decode(raw)
     except jsoncodec.NotJSON as error:
@@ -286,7 +289,7 @@ def _describe_error(position: int, name: str, error: ValueError, value: Any) -> 
     return f"invalid argument {position}: {error}"
 
 
-# For routes of the app, whose fields have Python types as annotations.
+# Replacements for fields of the app's own routes, which are made from Python annotations.
 _READERS: Mapping[type[ParamField], ParamField] = {
     wire.Text: String(),
     wire.Int64: Quantity(),
@@ -309,4 +312,5 @@ GETH_PARAMS = ParamRules(
     describe_error=_describe_error,
     value_if_omitted=_value_if_omitted,
 )
-"""geth's rules: an array, by position; parameters missing at its end have their defaults."""
+"""geth's rules: parameters are an array, and parameters missing at its end have their
+defaults."""

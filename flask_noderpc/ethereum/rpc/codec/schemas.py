@@ -36,7 +36,7 @@ def _of_tx(name: str) -> Callable[[RPCTransaction], Any]:
 
 
 def _from_type(from_type: int, name: str) -> Callable[[RPCTransaction], Any]:
-    """Return a getter of a member that transactions have from a type on."""
+    """Return a getter for a member that only transactions of ``from_type`` or later have."""
 
     def get(placed: RPCTransaction) -> Any:
         tx = placed.transaction
@@ -46,14 +46,14 @@ def _from_type(from_type: int, name: str) -> Callable[[RPCTransaction], Any]:
 
 
 class AccessListEntry(WireSchema):
-    """EIP-2930."""
+    """An entry of an access list (EIP-2930)."""
 
     address = Data()
     storage_keys = ListOf(Data(), data_key="storageKeys")
 
 
 class Authorization(WireSchema):
-    """EIP-7702."""
+    """A signed delegation of an account's code (EIP-7702)."""
 
     chain_id = Quantity(data_key="chainId")
     address = Data()
@@ -122,7 +122,7 @@ class Transaction(WireSchema):
 
 
 class FilledTransaction(WireSchema):
-    """A transaction that was made but not sent: only its own fields."""
+    """A transaction that was filled in but not sent, so it has no block, index or sender."""
 
     # geth: core/types/transaction_marshalling.go.
     type = Quantity()
@@ -152,7 +152,7 @@ class FilledTransaction(WireSchema):
 
 
 class Log(WireSchema):
-    """A log; it is never removed, as blocks are final."""
+    """A log; ``removed`` is always false, as blocks are final."""
 
     address = Data()
     topics = ListOf(Data())
@@ -181,7 +181,8 @@ class Receipt(WireSchema):
     blob_gas_used = Quantity(
         data_key="blobGasUsed", get=attrgetter("transaction.blob_gas"), omit_none=True
     )
-    # As in eth_blobBaseFee: headers have no excess blob gas, from which the price is computed.
+    # Return the minimum price, as eth_blobBaseFee does: a price is computed from the excess
+    # blob gas, which this package's headers don't have.
     blob_gas_price = Quantity(
         data_key="blobGasPrice",
         get=lambda r: None if r.transaction.blob_gas is None else MIN_BLOB_FEE,
@@ -195,7 +196,7 @@ class Receipt(WireSchema):
 
 
 class Header(WireSchema):
-    """A header."""
+    """A block header."""
 
     number = Quantity()
     hash = Data(nullable=True)
@@ -217,20 +218,20 @@ class Header(WireSchema):
 
 
 class Transactions(WireField):
-    """All transactions of a block, complete or only their hashes."""
+    """The transactions of a block: complete objects, or only hashes."""
 
     json_type = "array"
     _whole = staticmethod(compiled(Transaction))
 
     def encode(self, value: BlockView) -> Json:
-        """Return a list."""
+        """Return a list of objects or of hashes."""
         if value.full_transactions:
             return [self._whole(tx) for tx in value.block.transactions]
         return [hex.data(tx.hash) for tx in value.block.encoded]
 
 
 def _members_of_header() -> dict[str, WireField]:
-    """Return the members of a header, read from the header of a block."""
+    """Return the schema fields of a header, which take their values from a block's header."""
     members = {}
     for name, field in Header().dump_fields.items():
         assert isinstance(field, WireField)
@@ -246,7 +247,7 @@ def _in_header(get: Callable[[Any], Any]) -> Callable[[BlockView], Any]:
 class _Block(WireSchema):
     """A block: its header and its transactions."""
 
-    # Removed from the specification; older clients still read it.
+    # Older clients still read this member, which the specification no longer has.
     total_difficulty = Quantity(data_key="totalDifficulty", get=lambda _: 0)
     size = Quantity(get=attrgetter("block.size"))
     transactions = Transactions(get=lambda view: view)
@@ -257,11 +258,11 @@ Block: type[WireSchema] = type("Block", (_Block,), _members_of_header())
 
 
 def _none(view: HeadView) -> None:
-    """Return the value of members that headers lack."""
+    """Return ``None``, the value of members that this package's headers don't have."""
 
 
 class _Head(WireSchema):
-    """A header as ``newHeads`` sends it: members of later forks are null instead of omitted."""
+    """A header in a ``newHeads`` event: members of later forks are null instead of omitted."""
 
     # geth: core/types/gen_header_json.go, which differs from the result of
     # eth_getHeaderByNumber.

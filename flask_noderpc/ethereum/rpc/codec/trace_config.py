@@ -24,7 +24,7 @@ from .params import Index, MemberNames, mismatch
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceConfig:
-    """Options of a trace as given; a tracer's name is resolved at its use."""
+    """Options of a trace; the tracer's name and the timeout are checked when they are used."""
 
     logger: StructLogger = field(default_factory=StructLogger)
     tracer: str | None = None
@@ -36,15 +36,15 @@ class TraceConfig:
 
     @property
     def configured_tracer(self) -> TracerConfig:
-        """Return the tracer; raise :exc:`.errors.EvmError` for an unknown one."""
+        """The tracer with its options; raise :exc:`.errors.EvmError` for an unknown tracer."""
         if self.tracer is None:
             return self.logger
         return _tracer_named(self.tracer, self.tracer_config)
 
     @property
     def seconds(self) -> float | None:
-        """Return the timeout in seconds, ``None`` for the default; raise
-        :exc:`.errors.EvmError`."""
+        """The timeout in seconds, ``None`` for the default; raise :exc:`.errors.EvmError` for
+        an invalid duration."""
         try:
             return None if self.timeout is None else duration(self.timeout)
         except ValueError as error:
@@ -123,8 +123,8 @@ def _tracer_named(name: str, config: Any) -> TracerConfig:
     if make is None:
         known = ", ".join(_TRACERS)
         raise EvmError(
-            f"tracer {name[:100]!r} not found: known are {known}; tracers in JavaScript are"
-            " not run here"
+            f"tracer: expected one of {known}, got {name[:100]!r}; tracers in JavaScript"
+            " are not supported"
         )
     if config is not None and not isinstance(config, dict):
         raise EvmError(str(mismatch(config, "native." + name + "Config")))
@@ -174,14 +174,14 @@ _TRACERS: dict[str, Callable[[Mapping[str, Any]], TracerConfig]] = {
 
 _SMALL = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "\u03bcs": 1e-6, "ms": 1e-3}
 _UNITS = _SMALL | {"s": 1, "m": 60, "h": 3600}
-# A duration with every unit has about 60 characters; reading a part of it takes a microsecond.
+# A duration with every unit has about 60 characters; a longer one would take long to parse.
 _MAX_DURATION = 100
 _PART = re.compile(r"(\d++\.?\d*+|\.\d++)([^\d.]*+)", re.ASCII)
 
 
 def duration(text: str) -> float:
-    """Return the seconds of a text, read like Go's ``time.ParseDuration``; raise
-    :exc:`ValueError`."""
+    """Return the seconds of a duration such as ``1m30s``, by the rules of Go's
+    ``time.ParseDuration``; raise :exc:`ValueError`."""
     shown = f'"{text[:_MAX_DURATION]}"'
     if len(text) > _MAX_DURATION:
         raise ValueError(

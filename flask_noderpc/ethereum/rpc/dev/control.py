@@ -2,7 +2,7 @@
 
 https://getfoundry.sh/anvil/reference and https://hardhat.org/hardhat-network/docs/reference.
 
-Each change is made in a block of its own, and later blocks follow by the chain's rules.
+Each change of the state is made in its own block; later blocks follow the chain's rules.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ from ....wire.params import ParamField
 from ...application.patches import Change, patch_tx
 from ...domain.records import PlainNumber
 from ...protocol.blocks import BlockView
-from ..codec import hex
 from ..codec.params import Address, Bool, Hash
 from ..errors import EvmError, not_supported
 from ..reader import reader
 
-# Maximum number of blocks that one call mines individually or returns: each takes milliseconds.
+# Maximum number of blocks that a call may mine and return: each takes milliseconds.
 MAX_BLOCKS = 10_000
 
-# Maximum number of pending transactions to search for transactions to remove.
+# Maximum number of pending transactions to search for the transactions to remove.
 _ALL_PENDING = 10_000
 
-# A greater number is in milliseconds.
+# evm_setTime takes a greater number as milliseconds.
 _LAST_SECOND = 10_000_000_000
 _LONGEST_INTERVAL = 1 << 31
-# evm_setIntervalMining has milliseconds in hardhat and seconds in anvil: from this number on,
-# they are milliseconds.
+# Lowest number that evm_setIntervalMining takes as milliseconds, as in hardhat; a lower number
+# means seconds, as in anvil.
 _MIN_MILLISECONDS = 100
 
 
-# Numbers in JSON strings: in hex, which may have leading zeros, and in decimal.
+# Numbers in JSON strings: hex, which may have leading zeros, or decimal.
 _HEX, _DECIMAL = re.compile(r"0[xX][0-9a-fA-F]{0,66}"), re.compile(r"[0-9]{1,80}", re.ASCII)
 
 
 class Number(ParamField):
-    """A number as these tools send it: a JSON number, or a string in hex or decimal."""
+    """A number as clients of anvil and hardhat send it: a JSON number, or a string in hex or
+    decimal."""
 
     json_type = "integer"
     in_json = typed("integer", "string")
@@ -56,15 +56,15 @@ class Number(ParamField):
         number = _number(value)
         if number is None or number >> 256:
             raise ValueError(
-                "expected a number of at most 256 bits, as JSON, decimal text, or hex text with"
-                f" 0x; got {short_repr(value)}"
+                "expected a number of at most 256 bits, as a JSON number, a decimal string or a"
+                f" hex string with 0x, got {short_repr(value)}"
             )
         return number
 
 
 def _number(value: Any) -> int | None:
     if isinstance(value, str):
-        # anvil: "" and "0x" are zero.
+        # anvil takes "" and "0x" as zero.
         if not value:
             return 0
         if _HEX.fullmatch(value):
@@ -75,12 +75,12 @@ def _number(value: Any) -> int | None:
 
 
 class MineOptions(ParamField):
-    """The time of a block, or anvil's object with a time and a number of blocks."""
+    """The time of a block, or anvil's object of ``timestamp`` and ``blocks``."""
 
     in_json = typed("integer", "string", "object")
 
     def from_json(self, value: Any) -> tuple[int | None, int]:
-        """Return the time and the number of blocks."""
+        """Return the time in seconds, ``None`` for the clock's, and the number of blocks."""
         if not isinstance(value, dict):
             return Number().from_json(value), 1
         time, blocks = value.get("timestamp"), value.get("blocks")
@@ -97,7 +97,7 @@ class MineParams(Params):
     options: tuple[int | None, int] = param(
         MineOptions(),
         default=(None, 1),
-        doc="Time, or an object of time and count.",
+        doc="Time of the block in seconds, or an object of timestamp and blocks.",
     )
 
 
@@ -106,50 +106,50 @@ class MineManyParams(Params):
     """Parameters of ``hardhat_mine`` and ``anvil_mine``."""
 
     count: int = param(Number(), default=1, doc="Number of blocks.")
-    interval: int | None = param(Number(), default=None, doc="Seconds from one to the next.")
+    interval: int | None = param(Number(), default=None, doc="Seconds between the blocks.")
 
 
 class NoFork(ParamField):
-    """Options of a reset: only to the chain's own genesis."""
+    """Options of a reset, which must not ask for a fork of another chain."""
 
     json_type = "object"
 
     def from_json(self, value: Any) -> None:
-        """Return nothing; raise :exc:`ValueError` for a fork."""
+        """Return ``None``; raise :exc:`ValueError` if the options ask for a fork."""
         fork = value.get("forking") if isinstance(value, dict) else None
         if isinstance(fork, dict):
-            # viem sends null members to request no fork.
+            # viem sends an object whose members are null if no fork is wanted.
             fork = any(each is not None for each in fork.values())
         if fork:
-            raise ValueError("the chain of another node can't be taken over here")
+            raise ValueError("forking: expected null, as this chain can't fork another one")
 
 
 @dataclass(frozen=True, slots=True)
 class Reset(Params):
     """Parameters of ``hardhat_reset``."""
 
-    fork: None = param(NoFork(), default=None, doc="A fork is refused.")
+    fork: None = param(NoFork(), default=None, doc="Options; a fork is refused.")
 
 
 @dataclass(frozen=True, slots=True)
 class SecondsParams(Params):
     """Parameters of methods that take a number of seconds."""
 
-    seconds: int = param(Number(), doc="Seconds.")
+    seconds: int = param(Number(), doc="Number of seconds, or a time as a Unix timestamp.")
 
 
 @dataclass(frozen=True, slots=True)
 class SwitchParams(Params):
     """Parameters of ``evm_setAutomine``."""
 
-    on: bool = param(Bool(), doc="True to switch it on.")
+    on: bool = param(Bool(), doc="True to mine each transaction at once.")
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotParams(Params):
     """Parameters of ``evm_revert``."""
 
-    number: int = param(Number(), doc="Id from evm_snapshot.")
+    number: int = param(Number(), doc="ID that evm_snapshot returned.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,8 @@ class TransactionHashParams(Params):
 
 
 def control(ctx: Context) -> Control:
-    """Return the chain's control; raise :exc:`.errors.EvmError` if it has none."""
+    """Return the backend's development control; raise :exc:`.errors.EvmError` if it has
+    none."""
     try:
         return ctx.backend.control
     except NotSupported as error:
@@ -169,7 +170,7 @@ def control(ctx: Context) -> Control:
 
 @contextmanager
 def checked_control(ctx: Context) -> Iterator[Control]:
-    """Yield the development control; raise its refusals as errors of the caller."""
+    """Yield the development control; raise its refusals as :exc:`.errors.EvmError`."""
     try:
         yield control(ctx)
     except (TxRejected, ValueNotAllowed) as error:
@@ -177,13 +178,13 @@ def checked_control(ctx: Context) -> Iterator[Control]:
 
 
 def change(ctx: Context, made: Change) -> None:
-    """Make a block with a change of the state; raise a refusal as the caller's error."""
+    """Make a block that changes the state; raise :exc:`.errors.EvmError` if it is refused."""
     with checked_control(ctx) as chain_control:
         chain_control.include(patch_tx(made))
 
 
 def mine(ctx: Context, params: MineParams) -> str:
-    """Mine a block."""
+    """Mine blocks; return ``0x0``."""
     time, count = params.options
     _mine(ctx, count, time, None)
     return "0x0"
@@ -199,18 +200,19 @@ def mine_detailed(ctx: Context, params: MineParams) -> tuple[BlockView, ...]:
 
 
 def check_blocks(count: int) -> None:
-    """Refuse more blocks than one call mines individually or returns."""
+    """Raise :exc:`.errors.EvmError` for more blocks than one call may mine."""
     if count > MAX_BLOCKS:
-        raise EvmError(f"{count} blocks are too many for one call, it makes {MAX_BLOCKS}")
+        raise EvmError(f"blocks: expected at most {MAX_BLOCKS} in one call, got {count}")
 
 
 def mine_many(ctx: Context, params: MineManyParams) -> None:
-    """Mine blocks."""
+    """Mine a number of blocks."""
     _mine(ctx, params.count, None, params.interval)
 
 
 def _mine(ctx: Context, count: int, time: int | None, step: int | None) -> int:
-    """Mine blocks; return the last height."""
+    """Mine blocks, the first at a time and the others ``step`` seconds apart; return the last
+    height."""
     with checked_control(ctx) as chain_control:
         return chain_control.mine(count, time, step)
 
@@ -221,7 +223,7 @@ def snapshot(ctx: Context, params: NoParams) -> int:
 
 
 def revert(ctx: Context, params: SnapshotParams) -> bool:
-    """Revert the chain to a snapshot, for all APIs."""
+    """Revert the chain to a snapshot, in all APIs of the node; return true if it existed."""
     return control(ctx).revert(params.number)
 
 
@@ -231,14 +233,14 @@ def reset(ctx: Context, params: Reset) -> None:
 
 
 def increase_time(ctx: Context, params: SecondsParams) -> PlainNumber:
-    """Advance the chain's clock; return how far it is ahead."""
+    """Advance the chain's clock; return the seconds by which it is ahead of the real time."""
     with checked_control(ctx) as chain_control:
         return PlainNumber(chain_control.shift(params.seconds))
 
 
 def set_time(ctx: Context, params: SecondsParams) -> PlainNumber:
-    """Set the chain's clock; return how far it is ahead."""
-    # hardhat and ganache send milliseconds, which are greater than any number of seconds.
+    """Set the chain's clock; return the seconds by which it is ahead of the real time."""
+    # hardhat and ganache send milliseconds, which are greater than any plausible seconds.
     time = params.seconds
     seconds = time // 1000 if time > _LAST_SECOND else time
     with checked_control(ctx) as chain_control:
@@ -252,7 +254,7 @@ def set_next_time(ctx: Context, params: SecondsParams) -> None:
 
 
 def set_automine(ctx: Context, params: SwitchParams) -> None:
-    """Mine each transaction at once, or only on request."""
+    """Mine a block immediately for each transaction, or mine only on request."""
     control(ctx).set_automine(params.on)
 
 
@@ -274,27 +276,28 @@ def set_interval_s(ctx: Context, params: SecondsParams) -> None:
 
 def _set_interval(ctx: Context, seconds: float) -> None:
     if seconds > _LONGEST_INTERVAL:
-        raise EvmError(f"an interval has at most {_LONGEST_INTERVAL} seconds")
+        raise EvmError(f"seconds: expected at most {_LONGEST_INTERVAL}, got {seconds}")
     with checked_control(ctx) as chain_control:
         chain_control.set_interval(seconds or None)
 
 
 def interval(ctx: Context, params: NoParams) -> PlainNumber | None:
-    """Return the seconds between blocks that are mined at an interval; null in other modes."""
+    """Seconds between blocks if they are mined at an interval; null in other modes."""
     seconds = control(ctx).interval()
     return None if seconds is None else PlainNumber(max(1, round(seconds)))
 
 
 def set_step(ctx: Context, params: SecondsParams) -> None:
-    """Set a fixed number of seconds between blocks."""
+    """Set a fixed number of seconds between the times of blocks; 0 removes it."""
     if params.seconds > _LONGEST_INTERVAL:
-        raise EvmError(f"a step has at most {_LONGEST_INTERVAL} seconds")
+        raise EvmError(f"seconds: expected at most {_LONGEST_INTERVAL}, got {params.seconds}")
     with checked_control(ctx) as chain_control:
         chain_control.set_step(params.seconds or None)
 
 
 def remove_step(ctx: Context, params: NoParams) -> bool:
-    """Remove the fixed number of seconds between blocks; return true if it was set."""
+    """Remove the fixed number of seconds between the times of blocks; return true if it was
+    set."""
     with checked_control(ctx) as chain_control:
         return chain_control.set_step(None)
 
@@ -333,7 +336,7 @@ def drop_by_sender(ctx: Context, params: SenderParams) -> None:
 # CometBFT stores gas as a signed 64-bit number.
 _MAX_GAS = (1 << 63) - 1
 _MIN_GAS = 21_000
-# The method derives the parent's base fee, which is up to 8/7 of this one (EIP-1559) and must
+# The base fee is set by changing the parent's, which is up to 8/7 of it (EIP-1559) and must
 # fit into 256 bits.
 _HIGHEST_FEE = 1 << 255
 
@@ -342,7 +345,7 @@ _HIGHEST_FEE = 1 << 255
 class FeeParams(Params):
     """Parameters of ``anvil_setNextBlockBaseFeePerGas``."""
 
-    fee: int = param(Number(), doc="Wei for a unit of gas.")
+    fee: int = param(Number(), doc="Wei per unit of gas.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,7 +365,7 @@ class GasLimitParams(Params):
 def set_base_fee(ctx: Context, params: FeeParams) -> None:
     """Set the next block's base fee."""
     if params.fee >= _HIGHEST_FEE:
-        raise EvmError("a base fee has at most 255 bits")
+        raise EvmError("fee: expected a base fee of at most 255 bits")
     change(ctx, Change(next_base_fee=params.fee))
 
 
@@ -374,7 +377,9 @@ def set_coinbase(ctx: Context, params: CoinbaseParams) -> None:
 def set_gas_limit(ctx: Context, params: GasLimitParams) -> bool:
     """Set the gas limit from the next block on."""
     if not _MIN_GAS <= params.limit <= _MAX_GAS:
-        raise EvmError(f"a block's gas limit is from {_MIN_GAS} to {hex.quantity(_MAX_GAS)}")
+        raise EvmError(
+            f"limit: expected a gas limit from {_MIN_GAS} to {_MAX_GAS}, got {params.limit}"
+        )
     before = ctx.backend.reads.consensus_params(ctx.backend.reads.latest_height() + 1).block
     change(ctx, Change(block=replace(before, max_gas=params.limit)))
     return True

@@ -27,7 +27,7 @@ class RollbackParams(Params):
 
 
 def rollback(ctx: Context, params: RollbackParams) -> None:
-    """Remove the newest blocks; the clock continues."""
+    """Remove the newest blocks; the chain's clock is not reset."""
     _check_depth(ctx, params.depth, "Rollback")
     with checked_control(ctx) as chain_control:
         chain_control.rollback(params.depth)
@@ -47,22 +47,24 @@ _Tx = CallArgs | bytes
 
 
 class PlacedTransactions(ParamField):
-    """Pairs of a transaction and the index of its new block."""
+    """Pairs of a transaction and the index of the new block that includes it."""
 
     json_type = "array"
 
     def from_json(self, value: Any) -> tuple[tuple[_Tx, int], ...]:
-        """Return the pairs; raise :exc:`ValueError`."""
+        """Return the pairs; raise :exc:`ValueError` if one is invalid."""
         if not isinstance(value, list):
             raise mismatch(value, "[]pair")
         if len(value) > MAX_BLOCKS:
-            raise ValueError(f"expected at most {MAX_BLOCKS} transactions, got {len(value)}")
+            raise ValueError(
+                f"expected at most {MAX_BLOCKS} transactions, got {len(value)}; send fewer"
+            )
         return tuple(map(_pair, value))
 
 
 def _pair(value: Any) -> tuple[_Tx, int]:
     if not isinstance(value, list) or len(value) != 2:
-        raise ValueError("expected pairs of a transaction and the index of its block")
+        raise ValueError("expected pairs [transaction, index of its block]")
     tx, index = value
     kind = Data() if isinstance(tx, str) else TransactionObject()
     return kind.from_json(tx), Number().from_json(index)
@@ -76,7 +78,7 @@ class ReorgParams(Params):
     tx_block_pairs: tuple[tuple[_Tx, int], ...] = param(
         PlacedTransactions(),
         default=(),
-        doc="Pairs of a transaction, as an object or signed bytes, and the index of its block.",
+        doc="Pairs of a transaction (object or signed bytes) and its block's index, from 0.",
     )
 
 
@@ -84,13 +86,14 @@ def reorg(ctx: Context, params: ReorgParams) -> None:
     """Replace the newest blocks with the same number of new ones, which include the given
     transactions.
 
-    The blocks are made also if one of the transactions is refused.
+    All blocks are made even if a transaction is refused; its error is raised afterwards.
     """
     depth, pairs = params.depth, params.tx_block_pairs
     check_blocks(depth)
     if any(index >= depth for _, index in pairs):
         raise EvmError(
-            f"expected indices of blocks below the depth, {depth}", code=INVALID_PARAMS
+            f"tx_block_pairs: expected block indices below the depth, {depth}",
+            code=INVALID_PARAMS,
         )
     refused: list[EvmError] = []
     with checked_control(ctx) as chain_control, chain_control.manual_mining():
@@ -104,7 +107,8 @@ def reorg(ctx: Context, params: ReorgParams) -> None:
 
 
 def _submitted(ctx: Context, txs: Sequence[_Tx]) -> list[EvmError]:
-    """Submit transactions for the next block; return the errors of those that are refused."""
+    """Submit transactions for the next block; return the errors of the refused
+    transactions."""
     refused = []
     for tx in txs:
         try:

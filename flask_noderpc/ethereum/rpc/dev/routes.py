@@ -1,6 +1,6 @@
-"""Route table of the development methods, under their names in anvil and hardhat.
+"""Route table of the development methods, with the names that anvil and hardhat use.
 
-Only callers on this machine may use them, like signing.
+Only callers on this machine may call them, as they may only sign from there.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _NO_FORK = {"forkUrl": None, "forkBlockNumber": None, "forkRetryBackoff": None}
 
 
 def node_info(ctx: Context, params: NoParams) -> dict[str, Any]:
-    """The latest block, hard fork, fees and chain ID; the chain never forks another one."""
+    """The latest block, hard fork, fees and chain ID; the fork options are always null."""
     header = _latest(ctx).header
     return {
         "currentBlockNumber": header.number,
@@ -58,7 +58,7 @@ def node_info(ctx: Context, params: NoParams) -> dict[str, Any]:
 
 
 def metadata(ctx: Context, params: NoParams) -> dict[str, Any]:
-    """Return chain ID and latest block; the hash of block 0 distinguishes chains."""
+    """Client version, chain ID and latest block; the instance ID is the hash of block 0."""
     header = _latest(ctx).header
     genesis = reader(ctx).block_at(0)
     return {
@@ -79,10 +79,10 @@ def _latest(ctx: Context) -> Block:
 _REASONS = (
     (
         ("setMinGasPrice",),
-        "the base fee is the least (EIP-1559): setNextBlockBaseFeePerGas sets it",
+        "the base fee is the minimum (EIP-1559); set it with setNextBlockBaseFeePerGas",
     ),
-    (("setPrevRandao",), "blocks have no randomness of a beacon chain"),
-    (("setChainId",), "NODERPC_EVM_CHAIN_ID sets the chain id, before the chain begins"),
+    (("setPrevRandao",), "there is no beacon chain, so blocks have no prevRandao"),
+    (("setChainId",), "set NODERPC_EVM_CHAIN_ID and start a new chain"),
 )
 
 
@@ -94,14 +94,14 @@ def _reasons() -> Iterator[tuple[str, str]]:
 
 
 REASONS: Mapping[str, str] = dict(_reasons())
-"""For each unsupported method, the reason."""
+"""Reasons why methods of anvil and hardhat are not supported, by method name."""
 
 
 def refusal_handler(name: str) -> Callable[[Context, UnreadParams], NoReturn]:
-    """Return a handler that refuses a method."""
+    """Return a handler that refuses a method with its reason."""
 
     def refuse(ctx: Context, params: UnreadParams) -> NoReturn:
-        """Refused: the chain would differ from its blocks."""
+        """Refused: the method is not supported on this chain."""
         raise EvmError(f"{name} is not supported: {REASONS[name]}", code=NOT_SUPPORTED)
 
     return refuse
@@ -111,22 +111,22 @@ def refusal_handler(name: str) -> Callable[[Context, UnreadParams], NoReturn]:
 class LoggingParams(Params):
     """Parameters of ``anvil_setLoggingEnabled``."""
 
-    on: bool = param(Bool(), doc="Ignored: the host's logging decides what is logged.")
+    on: bool = param(Bool(), doc="Ignored: the app configures its logging.")
 
 
 def accept_logging(ctx: Context, params: LoggingParams) -> None:
-    """Accepted without effect: the host's logging decides what is logged."""
+    """Accepted without effect: the app configures its logging."""
 
 
 @dataclass(frozen=True, slots=True)
 class UrlParams(Params):
     """Parameters of ``anvil_setRpcUrl``."""
 
-    url: str = param(String(), doc="Ignored: the chain has no fork.")
+    url: str = param(String(), doc="Ignored: the chain is not a fork of another.")
 
 
 def accept_url(ctx: Context, params: UrlParams) -> None:
-    """Accepted without effect, as on an anvil without a fork."""
+    """Accepted without effect, as by an anvil that does not fork another chain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,16 +137,16 @@ class HashParams(Params):
 
 
 def blobs(ctx: Context, params: HashParams) -> None:
-    """Null: blobs are checked but not stored."""
+    """Always null: blobs are checked but not stored."""
 
 
 _Call = Callable[[Context, Any], Any]
 _Row = tuple[str, _Call, type, type]
-"""Name, handler, parameters and result."""
+"""Method name, handler, type of its parameters and type of its result."""
 
 
 def _as_hardhat(call: _Call) -> _Call:
-    """Return a handler that returns true if anvil's returns null."""
+    """Return a handler that does the same as anvil's, and returns true instead of null."""
 
     def answer(ctx: Context, params: Any) -> bool:
         call(ctx, params)
@@ -157,7 +157,8 @@ def _as_hardhat(call: _Call) -> _Call:
 
 
 def _rows_of_both(name: str, call: _Call, params: type) -> Iterator[_Row]:
-    """Yield the rows of a method that hardhat and anvil have, with different results."""
+    """Yield a method's rows under ``hardhat_``, which returns true, and ``anvil_``, which
+    returns null."""
     yield f"hardhat_{name}", _as_hardhat(call), params, bool
     yield f"anvil_{name}", call, params, NoneType
 

@@ -37,13 +37,14 @@ from ..queries import fees
 
 _MEMO = "evm wallet"
 
-# Two processes may use the same nonce; one of them is refused and tries the next nonce.
+# Maximum number of nonces to try: another process may use the same nonce at the same time, and
+# the one that is refused tries the next nonce.
 _MAX_TRIES = 20
 _TAKEN = ("already known", "nonce too low")
 
 
 class Wallet:
-    """Keys by their addresses, and addresses that are impersonated.
+    """Private keys by address, and the addresses that are impersonated.
 
     Impersonation applies to this process only.
     """
@@ -53,15 +54,16 @@ class Wallet:
         self._names: dict[bytes, None] = {}
         self.any_name = False
         self.lock = threading.Lock()
-        """Held between the choice of a nonce and its use."""
+        """Held from the choice of a nonce until its transaction is in the mempool."""
 
     @property
     def addresses(self) -> tuple[bytes, ...]:
-        """Return the addresses of the keys, in order, and the impersonated addresses."""
+        """The addresses of the keys, in order, and the impersonated addresses."""
         return tuple(dict.fromkeys((*self._keys, *self._names)))
 
     def key(self, address: bytes) -> Key:
-        """Return the key of an account; raise :exc:`.errors.EvmError`."""
+        """Return the key of an account; raise :exc:`.errors.EvmError` for an unknown
+        account."""
         if address not in self._keys:
             raise EvmError("unknown account")
         return self._keys[address]
@@ -75,7 +77,7 @@ class Wallet:
         self._names.pop(address, None)
 
     def check(self, sender: bytes) -> None:
-        """Raise :exc:`.errors.EvmError` if transactions of an account can't be sent."""
+        """Raise :exc:`.errors.EvmError` if an account has no key and is not impersonated."""
         if not self.any_name and sender not in self._names:
             self.key(sender)
 
@@ -90,14 +92,14 @@ class Wallet:
 
 
 def unsigned(tx: Transaction) -> Transaction:
-    """Return an unsigned transaction with its sender, who is not checked."""
+    """Return a transaction without a signature, with its sender, who is not checked."""
     return decode(encode_unsigned(tx.sender, tx), unsigned=True)
 
 
 def wallet(ctx: Context) -> Wallet:
     """Return the wallet of a mount."""
     if _MEMO not in ctx.memo:
-        # Two threads may both create one; only the first is used.
+        # Two threads may both create a wallet; setdefault keeps the first.
         ctx.memo.setdefault(_MEMO, Wallet(DEV_KEYS if ctx.settings.dev else ()))
     found: Wallet = ctx.memo[_MEMO]
     return found
@@ -147,7 +149,7 @@ def _submit(ctx: Context, args: CallArgs, sign: _Sign) -> Transaction:
 
 
 def _submit_with_next_nonce(ctx: Context, tx: Transaction, sign: _Sign) -> Transaction:
-    """Return a transaction after adding it to the mempool with the next free nonce."""
+    """Add a transaction to the mempool with the sender's next free nonce; return it."""
     local_wallet, submit = (
         wallet(ctx),
         partial(ctx.backend.mempool.submit_local, replaces=False),
@@ -163,7 +165,9 @@ def _submit_with_next_nonce(ctx: Context, tx: Transaction, sign: _Sign) -> Trans
             except EvmError as error:
                 if not error.text.startswith(_TAKEN):
                     raise
-    raise EvmError("others took every nonce that was tried; try again")
+    raise EvmError(
+        f"other transactions took the {_MAX_TRIES} nonces that were tried; send it again"
+    )
 
 
 def sign_transaction(ctx: Context, params: FillParams) -> dict[str, Any]:
@@ -187,7 +191,7 @@ class Message(Params):
 
 
 def sign(ctx: Context, params: Message) -> bytes:
-    """A signature of a message (EIP-191)."""
+    """Signature of a message (EIP-191)."""
     return wallet(ctx).key(params.address).sign_digest(personal_digest(params.message))
 
 
@@ -198,23 +202,23 @@ class PersonalMessage(Params):
     message: bytes = param(Data(), doc="The message.")
     address: bytes = param(Address(), doc="Address that signs.")
     password: str | None = param(
-        Anything(), default=None, doc="Has no effect: the keys need none."
+        Anything(), default=None, doc="Ignored: the keys have no password."
     )
 
 
 def personal_sign(ctx: Context, params: PersonalMessage) -> bytes:
-    """A signature of a message (EIP-191), with the message before the address."""
+    """Signature of a message (EIP-191); the parameters are message, then address."""
     return sign(ctx, Message(params.address, params.message))
 
 
 class TypedData(ParamField):
-    """Structured data, or its JSON as a text."""
+    """Structured data (EIP-712), as a JSON object or as its JSON in a string."""
 
     json_type = "object"
     in_json = typed("object", "string")
 
     def from_json(self, value: Any) -> bytes:
-        """Return the digest to sign."""
+        """Return the digest to sign; raise :exc:`ValueError` for invalid data."""
         if isinstance(value, str):
             try:
                 value = jsoncodec.decode(value.encode())
@@ -228,11 +232,11 @@ class TypedDataParams(Params):
     """Parameters of ``eth_signTypedData``."""
 
     address: bytes = param(Address(), doc="Address that signs.")
-    digest: bytes = param(TypedData(), doc="Structured data: types, domain, message.")
+    digest: bytes = param(TypedData(), doc="Structured data: types, domain and message.")
 
 
 def sign_typed_data(ctx: Context, params: TypedDataParams) -> bytes:
-    """A signature of structured data (EIP-712)."""
+    """Signature of structured data (EIP-712)."""
     return wallet(ctx).key(params.address).sign_digest(params.digest)
 
 
@@ -257,7 +261,7 @@ def stop_impersonating(ctx: Context, params: Name) -> None:
 class SwitchParams(Params):
     """Parameters of ``anvil_autoImpersonateAccount``."""
 
-    on: bool = param(Bool(), doc="True for all accounts.")
+    on: bool = param(Bool(), doc="True to impersonate every account, false to stop it.")
 
 
 def impersonate_any(ctx: Context, params: SwitchParams) -> None:

@@ -1,7 +1,6 @@
 """Handlers that change accounts, or dump and load the whole state.
 
-Each change is made in a block of its own, so the state root of every block belongs to its
-state.
+Each change is made in its own block, so that every block's state root matches its state.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ class BalanceParams(Params):
     """Parameters of ``anvil_setBalance``."""
 
     address: bytes = param(Address(), doc="Address of the account.")
-    balance: int = param(Number(), doc="Wei.")
+    balance: int = param(Number(), doc="Amount in wei: the new balance, or what to add to it.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +40,7 @@ class NonceParams(Params):
     """Parameters of ``anvil_setNonce``."""
 
     address: bytes = param(Address(), doc="Address of the account.")
-    nonce: int = param(Number(), doc="The next nonce.")
+    nonce: int = param(Number(), doc="Nonce of the account's next transaction.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +48,7 @@ class CodeParams(Params):
     """Parameters of ``anvil_setCode``."""
 
     address: bytes = param(Address(), doc="Address of the account.")
-    code: bytes = param(Data(), doc="The code.")
+    code: bytes = param(Data(), doc="New code of the account.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +56,8 @@ class StorageWordParams(Params):
     """Parameters of ``anvil_setStorageAt``."""
 
     address: bytes = param(Address(), doc="Address of the account.")
-    key: int = param(Number(), doc="Slot of its storage.")
-    word: bytes = param(StorageKey(), doc="The word.")
+    key: int = param(Number(), doc="Storage slot.")
+    word: bytes = param(StorageKey(), doc="New value of the slot.")
 
 
 def set_balance(ctx: Context, params: BalanceParams) -> None:
@@ -70,7 +69,7 @@ def add_balance(ctx: Context, params: BalanceParams) -> None:
     """Increase an account's balance."""
     before = state.balance(ctx, state.AccountParams(params.address, Tag.LATEST))
     if before + params.balance >= 1 << 256:
-        raise EvmError("the balance would have more than 256 bits")
+        raise EvmError("balance: expected a sum of at most 256 bits; add less")
     change(
         ctx,
         Change(overrides={params.address: AccountOverride(balance=before + params.balance)}),
@@ -80,7 +79,7 @@ def add_balance(ctx: Context, params: BalanceParams) -> None:
 def set_nonce(ctx: Context, params: NonceParams) -> None:
     """Set an account's next nonce."""
     if params.nonce > hex.MAX_UINT64:
-        raise EvmError("nonce has more than 64 bits")
+        raise EvmError("nonce: expected a number of at most 64 bits")
     change(ctx, Change(overrides={params.address: AccountOverride(nonce=params.nonce)}))
 
 
@@ -90,7 +89,7 @@ def set_code(ctx: Context, params: CodeParams) -> None:
 
 
 def set_storage_at(ctx: Context, params: StorageWordParams) -> bool:
-    """Set a word of an account's storage."""
+    """Set the value of an account's storage slot."""
     change(
         ctx,
         Change(
@@ -104,7 +103,7 @@ def set_storage_at(ctx: Context, params: StorageWordParams) -> bool:
     return True
 
 
-# Maximum bytes around a dump in a client's call and in a transaction.
+# Maximum bytes that a client's call and a transaction have in addition to the dump.
 _CALL_BYTES = 256
 
 
@@ -112,10 +111,10 @@ _CALL_BYTES = 256
 class DumpParams(Params):
     """Parameters of ``anvil_loadState``."""
 
-    dump: bytes = param(Data(), doc="Dump from anvil_dumpState, of this server or of anvil.")
+    dump: bytes = param(Data(), doc="Result of anvil_dumpState, of this server or of anvil.")
 
 
-# Bytes of an account and of a word in a dump, without code.
+# Approximate bytes of an account without its code, and of a storage slot, in a dump.
 _ACCOUNT_BYTES, _WORD_BYTES = 250, 140
 
 
@@ -126,22 +125,21 @@ def dump(ctx: Context, params: NoParams) -> bytes:
         found = dict(_accounts(ctx, evm_state(ctx).record, root))
     except NodeMissing:
         raise EvmError(
-            "the state can't be dumped: this chain has blocks that were made without"
-            " NODERPC_DEV, or by an earlier version, and does not know the addresses of all"
-            " accounts; a new chain with NODERPC_DEV does"
+            "the state can't be dumped: some blocks were made without NODERPC_DEV, or by an"
+            " earlier version, so the addresses of their accounts are not stored; start a new"
+            " chain with NODERPC_DEV"
         ) from None
     except SearchTooCostly:
         raise EvmError(
-            "the state has too many accounts to be dumped within NODERPC_SEARCH_TIMEOUT;"
-            " raise it"
+            "the state has too many accounts to be dumped in time; raise NODERPC_SEARCH_TIMEOUT"
         ) from None
     made = encode_dump(found)
-    # A dump that can't be loaded again would be useless.
+    # Refuse to return a dump that anvil_loadState would not accept.
     for limit, hint in _limits(ctx):
         if len(made) > limit:
             raise EvmError(
-                f"the state's dump has {len(made)} bytes,"
-                f" anvil_loadState takes {limit} ({hint})"
+                f"the state's dump has {len(made)} bytes, and anvil_loadState accepts at most"
+                f" {limit}; {hint}"
             )
     return made
 
@@ -156,7 +154,7 @@ def _accounts(ctx: Context, record: Record, root: bytes) -> Iterator[tuple[str, 
         left -= size
         if left < 0:
             raise EvmError(
-                "the state is too large for one response (NODERPC_MAX_RESPONSE_BYTES)"
+                "the state is too large for one response; raise NODERPC_MAX_RESPONSE_BYTES"
             )
 
     for address, account in accounts.by_address(record, root):
@@ -178,17 +176,17 @@ def _accounts(ctx: Context, record: Record, root: bytes) -> Iterator[tuple[str, 
 
 
 def _limits(ctx: Context) -> Iterator[tuple[int, str]]:
-    """Yield the maximum bytes of a dump that can be loaded, and the reason for each limit."""
-    # In hex.
+    """Yield each limit on the bytes of a dump that can be loaded, and how to raise it."""
+    # A request contains the dump in hex: two characters for a byte.
     body = ctx.settings.of(EthereumSettings).evm_max_body_bytes - _CALL_BYTES
-    yield body // 2, "NODERPC_EVM_MAX_BODY_BYTES raises it"
+    yield body // 2, "raise NODERPC_EVM_MAX_BODY_BYTES"
     height = ctx.backend.reads.latest_height() + 1
     members = len(ctx.backend.reads.validators(height).validators)
-    # As base64.
+    # A block contains the dump as base64: four characters for three bytes.
     space = (
         max_data_bytes(ctx.backend.reads.consensus_params(height).block, members) - _CALL_BYTES
     )
-    yield space * 3 // 4, "block.max_bytes of the genesis raises it"
+    yield space * 3 // 4, "raise block.max_bytes in the genesis"
 
 
 def load(ctx: Context, params: DumpParams) -> bool:
@@ -200,6 +198,6 @@ def load(ctx: Context, params: DumpParams) -> bool:
         else:
             accounts.decode_dump(params.dump, limit)
     except ValueError as error:
-        raise EvmError(f"not a state of anvil_dumpState: {error}") from None
+        raise EvmError(f"dump: expected the result of anvil_dumpState: {error}") from None
     change(ctx, Change(dump=params.dump))
     return True

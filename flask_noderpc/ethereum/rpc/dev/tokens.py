@@ -1,7 +1,7 @@
 """Handlers that set balances and allowances of tokens (ERC-20) on a development chain.
 
-Each token's code decides in which slots it stores them; they are among the slots that
-``balanceOf`` reads.
+Each token's code decides in which storage slot it keeps a balance. The handlers try the slots
+that ``balanceOf`` or ``allowance`` reads, until a call returns the new amount.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from ..errors import INTERNAL_ERROR, EvmError
 from ..execution import calls
 from .control import Number, change
 
-# "balanceOf(address)" and "allowance(address,address)".
+# Selectors of "balanceOf(address)" and "allowance(address,address)".
 _BALANCE_OF, _ALLOWANCE = bytes.fromhex("70a08231"), bytes.fromhex("dd62ed3e")
-# Usual tokens read a few slots; each is tried with a call.
+# Maximum number of slots to try, each with a call; usual tokens read only a few.
 _MAX_SLOTS = 200
 
 
@@ -57,7 +57,7 @@ def set_allowance(ctx: Context, params: AllowanceParams) -> None:
 
 
 def _set(ctx: Context, read: CallArgs, amount: int, what: str) -> None:
-    """Write the slot that makes a call return an amount."""
+    """Find the slot from which the call ``read`` takes its result; write the amount there."""
     word = amount.to_bytes(32)
     for address, slot in islice(_slots(ctx, read), _MAX_SLOTS):
         overrides = {address: AccountOverride(state_diff={slot: word})}
@@ -68,7 +68,7 @@ def _set(ctx: Context, read: CallArgs, amount: int, what: str) -> None:
         if found == word:
             change(ctx, Change(overrides=overrides))
             return
-    # anvil: its code.
+    # anvil: text and code of this error.
     raise EvmError(f"Unable to set ERC20 {what}, no slot found", code=INTERNAL_ERROR)
 
 

@@ -1,5 +1,5 @@
-"""Handlers that anvil and reth have in addition to geth's: whole accounts, code by its hash,
-and a transaction by its sender and nonce."""
+"""Handlers of methods that anvil and reth have and geth lacks: whole accounts, code by hash,
+and transactions by sender and nonce."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MAX_PENDING = 10_000
 
 
 def account(ctx: Context, params: AccountParams) -> dict[str, Any]:
-    """An account as the state's trie stores it."""
+    """An account as the state trie stores it: balance, nonce, code hash and storage root."""
     found = accounts.account(evm_state(ctx).record, root_of(ctx, params.block), params.address)
     return {
         "balance": found.balance,
@@ -52,9 +52,9 @@ class CodeHashParams(Params):
 
 
 def code_by_hash(ctx: Context, params: CodeHashParams) -> bytes:
-    """Return the code with a hash; empty for a hash that no record of the state has.
+    """The code with a hash; empty for an unknown hash.
 
-    Trie nodes are stored in the same place, and are returned by their hashes, too.
+    Trie nodes are stored in the same table, so the hash of a trie node returns the node.
     """
     return evm_state(ctx).record(params.hash) or b""
 
@@ -70,8 +70,8 @@ class SenderAndNonceParams(Params):
 def by_sender_and_nonce(ctx: Context, params: SenderAndNonceParams) -> RPCTransaction | None:
     """A sender's transaction with a nonce, in a block or pending.
 
-    It is in the first block after which the sender's nonce is higher; nonces that were set
-    manually on a development chain can hide it.
+    The block is found by a binary search for the first one after which the sender's nonce is
+    higher. On a development chain, a nonce that was set manually can hide the transaction.
     """
     chain = reader(ctx)
     first, latest = chain.height(Tag.EARLIEST), chain.latest

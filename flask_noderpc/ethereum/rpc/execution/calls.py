@@ -35,7 +35,7 @@ from .state import evm_state, header_and_root, state_block
 
 T = TypeVar("T")
 
-# Gas of the simplest transaction.
+# Gas of a transfer without data, which is the least that any transaction uses.
 _MIN_GAS = 21_000
 
 
@@ -43,7 +43,7 @@ _MIN_GAS = 21_000
 class AccessListParams(Params):
     """Parameters of ``eth_createAccessList``."""
 
-    call: CallArgs = param(CallObject(), doc="Sender, recipient, value, data, gas, fees.")
+    call: CallArgs = param(CallObject(), doc="Sender, recipient, value, data, gas and fees.")
     block: Height | ByHash = state_block()
     overrides: Overrides | None = param(
         StateOverride(), default=None, doc="Overrides of accounts."
@@ -63,12 +63,12 @@ class CallParams(AccessListParams):
 class EstimateParams(Params):
     """Parameters of ``eth_estimateGas``."""
 
-    call: CallArgs = param(CallObject(), doc="Sender, recipient, value, data, gas, fees.")
+    call: CallArgs = param(CallObject(), doc="Sender, recipient, value, data, gas and fees.")
     block: Height | ByHash | None = param(
         BlockId(),
         default=None,
-        doc="Block of the state. When omitted the latest, or the pending one on a development"
-        " chain.",
+        doc="Block whose state is used; when omitted the latest, on a development chain the"
+        " pending block.",
     )
     overrides: Overrides | None = param(
         StateOverride(), default=None, doc="Overrides of accounts."
@@ -78,19 +78,20 @@ class EstimateParams(Params):
     )
 
     def at_block(self, ctx: Context) -> CallParams:
-        """Return the call at a block: geth's default is the latest, anvil's the pending one."""
+        """Return the parameters with a block: an omitted one is the latest, as in geth, or on
+        a development chain the pending one, as in anvil."""
         default = Tag.PENDING if ctx.settings.dev else Tag.LATEST
         block = default if self.block is None else self.block
         return CallParams(self.call, block, self.overrides, self.block_overrides)
 
 
 def is_settled_estimate(ctx: Context, params: EstimateParams) -> bool:
-    """Return true if the state is the state after a stored block, unchanged."""
+    """Return true if the estimate uses the state after a stored block, without overrides."""
     return is_settled(ctx, params.at_block(ctx))
 
 
 def is_settled(ctx: Context, params: CallParams | AccessListParams) -> bool:
-    """Return true if the state is the state after a stored block, unchanged."""
+    """Return true if the call uses the state after a stored block, without overrides."""
     return params.block is not Tag.PENDING and params.overrides is None
 
 
@@ -102,7 +103,7 @@ def call(ctx: Context, params: CallParams) -> bytes:
 
 
 def estimate_gas(ctx: Context, params: EstimateParams) -> int:
-    """The gas that a call needs, found by executing it."""
+    """The gas limit that a call needs, found by executing the call."""
     request = prepare_call(ctx, params.at_block(ctx), limit_by_block=True)
     if _only_moves_value(ctx, request):
         return _MIN_GAS
@@ -110,15 +111,14 @@ def estimate_gas(ctx: Context, params: EstimateParams) -> int:
         ctx, Estimate(request.root, request.environment, request.message, request.overrides)
     )
     if outcome.error.startswith(OUT_OF_GAS):
-        # The call had all the gas that the sender can pay, and used it up.
+        # The call used up all the gas that its sender can pay for.
         raise EvmError(f"gas required exceeds allowance ({outcome.gas_used})")
     raise_failure(outcome)
     return outcome.gas_used
 
 
 def _only_moves_value(ctx: Context, request: Call) -> bool:
-    """Return true if the call executes no code, and the sender has the value and pays the
-    gas."""
+    """Return true if the call executes no code and the sender can pay for value and gas."""
     message = request.message
     to, gas = message.to, message.gas
     has_more = message.data or message.access_list or message.authorizations
@@ -132,12 +132,13 @@ def _only_moves_value(ctx: Context, request: Call) -> bool:
 
 
 def prepare_call(ctx: Context, params: CallParams, *, limit_by_block: bool = False) -> Call:
-    """Return a call on the state after a block, within the gas limit of a call."""
+    """Return a call on the state after a block, with its gas limited to NODERPC_EVM_GAS_CAP;
+    with ``limit_by_block``, omitted gas is the block's limit."""
     header, root = header_and_root(ctx, params.block)
     environment = params.block_overrides.apply_to(environment_of(ctx, header))
     cap, gas = ctx.settings.of(EthereumSettings).evm_gas_cap, params.call.gas or 0
     if limit_by_block:
-        # geth: eth/gasestimator: less gas than this counts as not given.
+        # geth: eth/gasestimator ignores a gas limit below 21,000.
         gas = gas if gas >= _MIN_GAS else environment.gas_limit
     message = message_of(ctx, params.call, environment, min(gas or cap, cap))
     environment = environment_for_call(message, params.call.max_fee_per_blob_gas, environment)
@@ -145,7 +146,7 @@ def prepare_call(ctx: Context, params: CallParams, *, limit_by_block: bool = Fal
 
 
 def environment_of(ctx: Context, header: Header) -> Environment:
-    """Return the environment of a header's block, as code sees it."""
+    """Return the values of a block that EVM code can read, from its header."""
     own = ctx.settings.of(EthereumSettings)
     return Environment(
         chain_id=own.evm_chain_id,
@@ -160,7 +161,8 @@ def environment_of(ctx: Context, header: Header) -> Environment:
 
 
 def message_of(ctx: Context, args: CallArgs, environment: Environment, gas: int) -> Message:
-    """Return a call as it is executed; raise :exc:`.errors.EvmError` if it can't be."""
+    """Return the message to execute for a call; raise :exc:`.errors.EvmError` for a wrong
+    chain ID or a fee below the base fee."""
     chain_id = ctx.settings.of(EthereumSettings).evm_chain_id
     if args.chain_id is not None and args.chain_id != chain_id:
         raise EvmError(f"chainId does not match node's (have={args.chain_id}, want={chain_id})")
@@ -187,7 +189,8 @@ def message_of(ctx: Context, args: CallArgs, environment: Environment, gas: int)
 
 
 def run_job(ctx: Context, job: Job[T]) -> T:
-    """Run a job and return its result."""
+    """Run a job on an executor and return its result; raise :exc:`.errors.EvmError` if all
+    executors are busy."""
     try:
         return evm_state(ctx).run(job, ctx.client)
     except ExecutorsBusy as error:
@@ -195,7 +198,8 @@ def run_job(ctx: Context, job: Job[T]) -> T:
 
 
 def run(ctx: Context, job: Job[T]) -> T:
-    """Run a job; errors that prevent a call have geth's texts."""
+    """Run a job and return its result; raise a timeout or an invalid call as
+    :exc:`.errors.EvmError` with geth's text."""
     try:
         return run_job(ctx, job)
     except ExecutionTimedOut as error:
@@ -215,14 +219,14 @@ def raise_failure(outcome: Outcome) -> None:
 
 
 def revert_error(output: bytes) -> EvmError:
-    """Return the error of a call that a contract reverted."""
+    """Return the error for a call that a contract reverted with the data ``output``."""
     why = reason(output)
     text = f"execution reverted: {why}" if why else "execution reverted"
     return EvmError(text, code=REVERTED, data=hex.data(output))
 
 
 def create(ctx: Context, params: AccessListParams) -> dict[str, Any]:
-    """The accounts and slots that a call accesses."""
+    """The accounts and storage slots that a call accesses, and the gas that it uses."""
     request = prepare_call(ctx, CallParams(params.call, params.block, params.overrides))
     message = request.message
     nonce = params.call.nonce
@@ -231,7 +235,7 @@ def create(ctx: Context, params: AccessListParams) -> dict[str, Any]:
         nonce = override.nonce if override else None
     if nonce is None:
         nonce = account(evm_state(ctx).record, request.root, message.sender).nonce
-    # geth: internal/ethapi, AccessList: these are always accessed.
+    # geth: internal/ethapi, AccessList, excludes addresses that every call accesses anyway.
     target = message.to or created_address(message.sender, nonce)
     authorities = filter(None, map(authority_of, message.authorizations))
     excluded = PRECOMPILES | {message.sender, target, *authorities}

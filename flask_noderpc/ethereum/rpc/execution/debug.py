@@ -33,7 +33,7 @@ from .state import evm_state, root_of
 
 
 def header_bytes(ctx: Context, params: BlockParams) -> bytes:
-    """A header's RLP; its hash is not the block's hash, which is the node's."""
+    """A header's RLP; its Keccak-256 hash differs from the block hash, which is CometBFT's."""
     return encode_header(_required_block(ctx, params).header)
 
 
@@ -43,41 +43,41 @@ def block_bytes(ctx: Context, params: BlockParams) -> bytes:
 
 
 def receipt_bytes(ctx: Context, params: BlockParams) -> tuple[bytes, ...]:
-    """The canonical bytes of all of a block's receipts."""
+    """The canonical bytes of each receipt of a block."""
     return tuple(map(encode_receipt, _required_block(ctx, params).receipts))
 
 
 def transaction_bytes(ctx: Context, params: TransactionParams) -> bytes:
-    """A transaction's canonical bytes; empty if it is unknown."""
+    """A transaction's canonical bytes; empty if the transaction is unknown."""
     return raw_transaction_by_hash(ctx, params) or b""
 
 
 @dataclass(frozen=True, slots=True)
 class BlockNumberParams(Params):
-    """Parameters of methods that take a block's height as a plain number."""
+    """Parameters of methods that take a block's height as a JSON number."""
 
     height: int = param(Uint64(), doc="Height of the block.")
 
 
 def header_at(ctx: Context, params: BlockNumberParams) -> bytes:
-    """A header's RLP, under Ethermint's name of the method."""
+    """A header's RLP; this method name is Ethermint's."""
     return encode_header(_at(ctx, params).header)
 
 
 def block_at(ctx: Context, params: BlockNumberParams) -> bytes:
-    """A block's RLP, under Ethermint's name of the method."""
+    """A block's RLP; this method name is Ethermint's."""
     return raw_block(_at(ctx, params))
 
 
 def print_block(ctx: Context, params: BlockNumberParams) -> str:
-    """A block with its complete transactions as a readable text."""
+    """A block with complete transactions, as indented JSON."""
     return jsoncodec.pretty(
         jsoncodec.decode(ctx.encode(BlockView(_at(ctx, params), True)))
     ).decode()
 
 
 def bad_blocks(ctx: Context, params: NoParams) -> tuple[Block, ...]:
-    """Always empty: blocks that do not follow the chain are never stored."""
+    """Always empty: invalid blocks are never stored."""
     return ()
 
 
@@ -139,15 +139,15 @@ class TraceBytesParams(Params):
 class TraceCallParams(Params):
     """Parameters of ``debug_traceCall``."""
 
-    call: CallArgs = param(CallObject(), doc="Sender, recipient, value, data, gas, fees.")
-    block: Height | ByHash = param(BlockId(), doc="Block of the state.")
+    call: CallArgs = param(CallObject(), doc="Sender, recipient, value, data, gas and fees.")
+    block: Height | ByHash = param(BlockId(), doc="Block after which the call is executed.")
     config: TraceConfig = param(
         CallConfig(), default=_PLAIN, doc="Tracer, its options, and overrides."
     )
 
 
 def transaction(ctx: Context, params: TraceTransactionParams) -> jsoncodec.Raw:
-    """A trace of a transaction that is in a block."""
+    """A trace of a committed transaction."""
     evm_state(ctx)
     receipt = find(ctx, params.hash)
     if receipt is None:
@@ -160,7 +160,7 @@ def transaction(ctx: Context, params: TraceTransactionParams) -> jsoncodec.Raw:
 
 
 def block_by_number(ctx: Context, params: TraceNumberParams) -> tuple[dict[str, Any], ...]:
-    """Traces of all transactions of a block."""
+    """Traces of all transactions of a block, by its height or tag."""
     evm_state(ctx)
     return _block(ctx, _numbered(ctx, params.block), params.config)
 
@@ -175,7 +175,7 @@ def _numbered(ctx: Context, number: Height) -> Block:
 
 
 def block_by_hash(ctx: Context, params: TraceHashParams) -> tuple[dict[str, Any], ...]:
-    """Traces of all transactions of a block."""
+    """Traces of all transactions of a block, by its hash."""
     evm_state(ctx)
     return _block(ctx, _hashed(ctx, params.hash), params.config)
 
@@ -192,7 +192,7 @@ def _block(ctx: Context, block: Block, config: TraceConfig) -> tuple[dict[str, A
 
 
 def block_of_bytes(ctx: Context, params: TraceBytesParams) -> tuple[dict[str, Any], ...]:
-    """Traces of the transactions of an encoded block."""
+    """Traces of the transactions of a block that the caller sends as RLP."""
     evm_state(ctx)
     try:
         header, txs = decode_block(params.block)
@@ -229,7 +229,8 @@ def _raws(block: Block) -> tuple[bytes, ...]:
 def _traced(
     ctx: Context, header: Header, txs: tuple[bytes, ...], first: int, config: TraceConfig
 ) -> list[jsoncodec.Raw]:
-    """Return traces of a block's transactions, starting with one of them."""
+    """Return traces of a block's transactions ``txs``, from the one with index ``first``
+    on."""
     if header.number == 0:
         raise EvmError("genesis is not traceable")
     root = _root_before(ctx, header)
@@ -240,7 +241,7 @@ def _traced(
 
 
 def _root_before(ctx: Context, header: Header) -> bytes:
-    """Return the root of the state before a block's transactions."""
+    """Return the state root before a block's transactions are executed."""
     first = header.number <= reader(ctx).first
     return root_of(ctx, 0 if first else header.number - 1)
 

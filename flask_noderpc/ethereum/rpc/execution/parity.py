@@ -1,7 +1,7 @@
 """Handlers of the ``trace`` namespace: the calls of transactions as flat lists.
 
-OpenEthereum's JSONRPC-trace-module; anvil, reth and erigon have it, and geth has a tracer for
-it.
+OpenEthereum's JSONRPC-trace-module, which anvil, reth and erigon also have. The traces are
+made with geth's flatCallTracer.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from .state import evm_state
 Trace = dict[str, Any]
 
 _FLAT = TraceConfig(tracer="flatCallTracer", tracer_config={"convertParityErrors": True})
-# anvil's limit: each block is executed again.
+# Maximum number of blocks of a trace_filter, as each is executed again; anvil's limit.
 _MAX_BLOCKS = 300
-# More than the traces of any response.
+# An upper bound for ``after`` and ``count``, more than the traces of any response.
 _MOST = 1 << 32
-# Members with the position of a trace, which traces of a replay lack.
+# Members that say where a trace's transaction is; traces of a replay don't have them.
 _PLACE = "blockHash", "blockNumber", "transactionHash", "transactionPosition"
 
 
@@ -48,7 +48,7 @@ def _of_block(ctx: Context, found: Block | None) -> list[Trace]:
 
 
 def _of_transaction(ctx: Context, tx_hash: bytes) -> list[Trace]:
-    """Return the traces of a transaction; empty if it is in no block."""
+    """Return the traces of a transaction; empty if it is not in a block."""
     receipt = find(ctx, tx_hash)
     if receipt is None:
         return []
@@ -57,9 +57,10 @@ def _of_transaction(ctx: Context, tx_hash: bytes) -> list[Trace]:
 
 
 def _decoded(tx: Transaction, raw: jsoncodec.Raw) -> list[Trace]:
-    """Return the traces of a transaction from the traces of geth's tracer.
+    """Return the traces in the JSON that geth's tracer made for a transaction.
 
-    geth includes a transaction's intrinsic gas in its first call, and OpenEthereum does not.
+    The intrinsic gas is subtracted from the first call: geth includes it, OpenEthereum does
+    not.
     """
     found: list[Trace] = jsoncodec.decode(bytes(raw))
     intrinsic = intrinsic_gas(tx.data, tx.to is None, tx.access_list, tx.authorizations)
@@ -71,7 +72,8 @@ def _decoded(tx: Transaction, raw: jsoncodec.Raw) -> list[Trace]:
 
 
 def _encoded(traces: object) -> jsoncodec.Raw:
-    # Heights and indexes are JSON numbers here, but the layer would encode them in hex.
+    # Return encoded JSON: heights and indexes are JSON numbers in this namespace, and the
+    # dialect would encode them as hex.
     return jsoncodec.Raw(jsoncodec.encode(traces))
 
 
@@ -81,12 +83,12 @@ def block(ctx: Context, params: BlockParams) -> jsoncodec.Raw:
 
 
 def transaction(ctx: Context, params: TransactionParams) -> jsoncodec.Raw:
-    """The calls of a transaction; empty if it is in no block."""
+    """The calls of a transaction; empty if it is not in a block."""
     return _encoded(_of_transaction(ctx, params.hash))
 
 
 class TraceAddress(ParamField):
-    """A list with one index, as alloy writes it."""
+    """A list with one index, as alloy sends it."""
 
     json_type = "array"
 
@@ -102,7 +104,7 @@ class TraceAddress(ParamField):
 class TraceGetParams(TransactionParams):
     """Parameters of ``trace_get``."""
 
-    indices: int = param(TraceAddress(), doc="List of the call's index, counted from 0.")
+    indices: int = param(TraceAddress(), doc="List with the index of the call, counted from 0.")
 
 
 def get_trace(ctx: Context, params: TraceGetParams) -> jsoncodec.Raw:
@@ -123,8 +125,8 @@ class TraceFilter:
     count: int | None = None
 
     def matches(self, trace: Trace) -> bool:
-        """Return true if a call has one of the senders or recipients; both with
-        ``needs_both``."""
+        """Return true if a call has one of the senders or one of the recipients; with
+        ``needs_both`` it must have both."""
         action, result = trace["action"], trace.get("result") or {}
         sender = action.get("from") or action.get("address")
         recipient = action.get("to") or action.get("refundAddress") or result.get("address")
@@ -136,18 +138,18 @@ class TraceFilter:
 
 
 class TraceFilterObject(ParamField):
-    """A filter as clients write it."""
+    """The filter object of ``trace_filter``."""
 
     json_type = "object"
 
     def from_json(self, value: Any) -> TraceFilter:
-        """Return the filter; raise :exc:`ValueError`."""
+        """Return the filter; raise :exc:`ValueError` if it is invalid."""
         if not isinstance(value, dict):
             raise mismatch(value, "TraceFilter")
         given = {name: each for name, each in value.items() if each is not None}
         mode = given.get("mode", "union")
         if mode not in ("union", "intersection"):
-            raise ValueError("mode: expected union or intersection")
+            raise ValueError(f"mode: expected union or intersection, got {str(mode)[:50]!r}")
         number, count = BlockId(), Uint64()
         first, last = given.get("fromBlock", "0x0"), given.get("toBlock", "latest")
         return TraceFilter(
@@ -178,7 +180,7 @@ class TraceFilterParams(Params):
     """Parameters of ``trace_filter``."""
 
     filter: TraceFilter = param(
-        TraceFilterObject(), doc="Blocks, senders, recipients, mode, after, count."
+        TraceFilterObject(), doc="Range of blocks, senders, recipients, mode, after and count."
     )
 
 
@@ -204,24 +206,27 @@ def _of_range(ctx: Context, heights: Iterable[int]) -> Iterator[Trace]:
             left -= len(jsoncodec.encode(trace))
             if left < 0:
                 raise EvmError(
-                    "the traces are too large for one response; ask for fewer blocks"
-                    " (NODERPC_MAX_RESPONSE_BYTES)"
+                    "the traces are too large for one response; request fewer blocks or raise"
+                    " NODERPC_MAX_RESPONSE_BYTES"
                 )
             yield trace
 
 
 class TraceTypes(ParamField):
-    """Kinds of traces of a replay; only traces of calls are supported."""
+    """The kinds of traces to make in a replay; only ``trace``, the calls, is supported."""
 
     json_type = "array"
 
     def from_json(self, value: Any) -> None:
-        """Return nothing; raise :exc:`ValueError` for another kind."""
+        """Return ``None`` if the requested traces are only of the kind ``trace``; raise
+        :exc:`ValueError` for other kinds."""
         if not isinstance(value, list):
             raise mismatch(value, "[]string")
         for each in value:
             if each != "trace":
-                raise ValueError(f'expected "trace", which alone is served, got "{each}"'[:200])
+                raise ValueError(
+                    f'expected "trace", the only supported kind, got "{each}"'[:200]
+                )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
-"""Handlers that fill in, sign and send transactions, and wait for their blocks under automine.
+"""Handlers that fill in and send transactions; with automine, they wait for the block.
 
-hardhat: eth_sendTransaction returns when the block exists; tests read the state next.
+They wait because hardhat's eth_sendTransaction returns after the block is mined, and tests
+read the state next.
 
 geth: internal/ethapi/transaction_args.go, setDefaults.
 """
@@ -39,11 +40,12 @@ _MAX_AUTOMINE_WAIT_S = 10.0
 
 
 def settle(ctx: Context, tx: Transaction) -> None:
-    """Wait until a transaction is in a block or removed, if blocks are mined at once."""
+    """Wait until a transaction is in a block, for at most 10 seconds, if the chain
+    automines."""
     if not _at_once(ctx):
         return
     if state.transaction_count(ctx, state.AccountParams(tx.sender, Tag.PENDING)) <= tx.nonce:
-        # Earlier nonces of the sender are missing.
+        # Don't wait if earlier nonces of the sender are missing: no block can include it yet.
         return
     latest = state.AccountParams(tx.sender, Tag.LATEST)
     deadline = time.monotonic() + _MAX_AUTOMINE_WAIT_S
@@ -80,12 +82,14 @@ def fill(ctx: Context, params: FillParams) -> dict[str, Any]:
 
 
 def pending_nonce(ctx: Context, sender: bytes) -> int:
-    """Return the sender's nonce after all pending transactions."""
+    """Return the next nonce of the sender, after its pending transactions."""
     return state.transaction_count(ctx, state.AccountParams(sender, Tag.PENDING))
 
 
 def fill_transaction(ctx: Context, args: CallArgs) -> Transaction:
-    """Return the transaction; its nonce is 0 if none was given."""
+    """Return the unsigned transaction, with fees and gas limit filled in; an omitted nonce is
+    0.
+    """
     chain_id = ctx.settings.of(EthereumSettings).evm_chain_id
     if args.chain_id is not None and args.chain_id != chain_id:
         raise EvmError(f"chainId does not match node's (have={args.chain_id}, want={chain_id})")
@@ -117,17 +121,18 @@ def fill_transaction(ctx: Context, args: CallArgs) -> Transaction:
 
 
 def _estimated(ctx: Context, args: CallArgs) -> int:
-    # Without fees: at the given price, the gas limit of an estimate may cost more than the
-    # sender has.
+    # Estimate without fees, as the sender may not be able to pay for the gas limit with which
+    # the estimate starts.
     free = replace(args, gas_price=None, max_fee_per_gas=None, max_priority_fee_per_gas=None)
     return calls.estimate_gas(ctx, calls.EstimateParams(free))
 
 
 def _with_fees(ctx: Context, args: CallArgs) -> CallArgs:
-    """Return the arguments with a tip and twice the base fee as fees, unless fees were given.
+    """Return the arguments with omitted fees filled in: a suggested tip, and a maximum fee of
+    the tip plus twice the base fee.
 
-    geth refuses fees of zero. anvil accepts a gas price of zero if the base fee is zero; here
-    EIP-1559 fees of zero are accepted then, too.
+    geth refuses fees of zero. This function accepts them if the base fee is zero: gas prices,
+    as anvil does, and EIP-1559 fees.
     """
     base_fee = fees.base_fee(ctx, NoParams())
     if args.gas_price is not None:
@@ -149,7 +154,9 @@ def _with_fees(ctx: Context, args: CallArgs) -> CallArgs:
 
 def _check_price(args: CallArgs, base_fee: int) -> None:
     if args.type >= DYNAMIC_FEE:
-        raise EvmError(f"a transaction of type {args.type} has maxFeePerGas, no gasPrice")
+        raise EvmError(
+            f"expected maxFeePerGas instead of gasPrice for a transaction of type {args.type}"
+        )
     if base_fee and not args.gas_price:
         raise EvmError("gasPrice must be non-zero after london fork")
 
@@ -163,7 +170,7 @@ _NOT_IN_TIME = 4
 class RawTransaction(Params):
     """Parameters of ``eth_sendRawTransaction``."""
 
-    raw: bytes = param(Data(), doc="The signed transaction, encoded.")
+    raw: bytes = param(Data(), doc="Encoded signed transaction.")
 
 
 def send_raw(ctx: Context, params: RawTransaction) -> bytes:
@@ -205,12 +212,14 @@ def add_to_mempool(
     except TxRejected as error:
         raise EvmError(error.text_with_hint) from None
     if check.code != 0:
-        raise EvmError(check.log or f"the application refuses it with code {check.code}")
+        raise EvmError(
+            check.log or f"the application refused the transaction with code {check.code}"
+        )
 
 
 def _known_reason(ctx: Context, tx: Transaction) -> str:
-    """Return geth's reason: a pending transaction is known, and an executed one has a used
-    nonce."""
+    """Return geth's reason for refusing a transaction that was sent before: "already known"
+    while it is pending, and after its execution that its nonce is too low."""
     try:
         check = ctx.backend.application.check_tx(tx.raw)
     except NotSupported:
@@ -220,12 +229,15 @@ def _known_reason(ctx: Context, tx: Transaction) -> str:
 
 
 def check_fee(ctx: Context, tx: Transaction) -> None:
-    """Refuse a fee that must be a mistake; geth: internal/ethapi, checkTxFee."""
+    """Raise :exc:`.errors.EvmError` for a fee above NODERPC_EVM_TXFEE_CAP.
+
+    geth: internal/ethapi, checkTxFee.
+    """
     fee, cap = tx.gas * tx.fee_cap / ETHER, ctx.settings.of(EthereumSettings).evm_txfee_cap
     if cap and fee > cap:
         raise EvmError(
-            f"tx fee ({fee:.2f} ether) exceeds the configured cap ({cap:.2f} ether)"
-            " (NODERPC_EVM_TXFEE_CAP raises it)"
+            f"tx fee ({fee:.2f} ether) exceeds the configured cap ({cap:.2f} ether);"
+            " lower the fee or raise NODERPC_EVM_TXFEE_CAP"
         )
 
 
@@ -234,7 +246,7 @@ class RawTransactionSync(RawTransaction):
     """Parameters of ``eth_sendRawTransactionSync``."""
 
     timeout_ms: int | None = param(
-        Quantity(), default=None, doc="Maximum wait; 20 s when omitted, at most 60 s."
+        Quantity(), default=None, doc="Maximum wait in ms; 20 s when omitted, at most 60 s."
     )
 
 
@@ -247,7 +259,8 @@ def send_raw_sync(ctx: Context, params: RawTransactionSync) -> Receipt:
 def receipt_of(
     ctx: Context, send: Callable[[], bytes], timeout: float = _DEFAULT_WAIT_S
 ) -> Receipt:
-    """Send a transaction, wait for its receipt and return that."""
+    """Call ``send``, which returns a transaction's hash, and return the transaction's receipt
+    when it is in a block."""
     with ctx.waiters.acquire(ctx.client) as waiter:
         seen = ctx.backend.reads.latest_height()
         tx_hash = send()

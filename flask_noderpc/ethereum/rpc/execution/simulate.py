@@ -1,4 +1,4 @@
-"""Handler of ``eth_simulateV1``: blocks of calls on top of a block.
+"""Handler of ``eth_simulateV1``: simulated blocks of calls on top of an existing block.
 
 execution-apis: src/eth/execute.yaml; geth: internal/ethapi/simulate.go.
 """
@@ -35,7 +35,7 @@ from ..errors import (
 from .calls import revert_error, run_job
 from .state import evm_state, header_and_root, state_block
 
-# geth: internal/ethapi, maxSimulateBlocks and other limits, and errors.go.
+# geth: internal/ethapi, maxSimulateBlocks and other limits; error codes from errors.go.
 _MAX_BLOCKS, _MAX_CALLS, _MAX_TOTAL_CALLS = 256, 5_000, 10_000
 _SECONDS = 12
 _REFUSALS = {
@@ -66,12 +66,12 @@ _BLOCK = MemberNames("blockOverrides", "stateOverrides", "calls")
 
 
 class SimulationPayload(ParamField):
-    """Blocks of calls; unknown members are ignored."""
+    """Payload of ``eth_simulateV1``: blocks of calls; unknown members are ignored."""
 
     json_type = "object"
 
     def from_json(self, value: Any) -> Simulation:
-        """Return the blocks; raise :exc:`ValueError` with geth's text."""
+        """Return blocks and options; raise :exc:`ValueError` with geth's text."""
         if not isinstance(value, dict):
             raise mismatch(value, "ethapi.simOpts")
         value = _PAYLOAD.of(value)
@@ -100,7 +100,8 @@ def _switch(value: Any) -> bool:
 
 
 def _check_counts(blocks: Sequence[Any]) -> None:
-    """Refuse too many calls before any is read, as reading a million takes long."""
+    """Raise :exc:`.errors.EvmError` for too many calls, before they are parsed, as parsing a
+    million takes long."""
     total = 0
     for block in blocks:
         calls = _BLOCK.of(block).get("calls") if isinstance(block, dict) else None
@@ -131,17 +132,17 @@ def _block(value: Any) -> CallBlock:
 class SimulationParams(Params):
     """Parameters of ``eth_simulateV1``."""
 
-    payload: Simulation = param(SimulationPayload(), doc="Blocks of calls.")
+    payload: Simulation = param(SimulationPayload(), doc="Blocks of calls, and options.")
     block: Height | ByHash = state_block()
 
 
 def simulate(ctx: Context, params: SimulationParams) -> tuple[jsoncodec.Raw, ...]:
-    """Results of blocks of calls on top of a block."""
+    """Simulated blocks on top of an existing block, with the result of each call."""
     evm_state(ctx)
     payload = params.payload
     if not payload.blocks:
         raise EvmError("empty input", code=INVALID_PARAMS)
-    # Pending transactions have not changed the state yet.
+    # The state after pending transactions is not computed, so use the latest block.
     number_or_hash = Tag.LATEST if params.block is Tag.PENDING else params.block
     base, root = header_and_root(ctx, number_or_hash)
     settings = ctx.settings

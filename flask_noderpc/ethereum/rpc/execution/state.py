@@ -1,4 +1,5 @@
-"""Handlers of accounts at a block: balance, nonce, code, storage, proof; and ``eth_config``."""
+"""Handlers for an account's state at a block: balance, nonce, code, storage and proofs; and
+for ``eth_config``."""
 
 from __future__ import annotations
 
@@ -54,8 +55,10 @@ def root_of(ctx: Context, number_or_hash: Height | ByHash) -> bytes:
 
 
 def header_and_root(ctx: Context, number_or_hash: Height | ByHash) -> tuple[Header, bytes]:
-    """Return a block's header and the state root after it, both of the same block even if new
-    blocks arrive."""
+    """Return a block's header and the state root after that block.
+
+    Reading both at once ensures that a new block can't come between them.
+    """
     evm = evm_state(ctx)
     header = block_of(ctx, number_or_hash).header
     return header, _root_at(evm, header.number - (number_or_hash is Tag.PENDING))
@@ -69,21 +72,21 @@ def _root_at(evm: EvmState, height: int) -> bytes:
 
 
 def state_block() -> Any:
-    """Declare the parameter of the block whose state is read."""
-    doc = "Block of the state; the latest when omitted."
+    """Return the dataclass field of a ``block`` parameter: the block whose state is read."""
+    doc = "Block whose state is read; the latest when omitted."
     return param(BlockId(), default=Tag.LATEST, doc=doc)
 
 
 @dataclass(frozen=True, slots=True)
 class AccountParams(Params):
-    """Parameters of methods about an account at a block."""
+    """Parameters of methods that take an account and a block."""
 
     address: bytes = param(Address(), doc="Address of the account.")
     block: Height | ByHash = state_block()
 
 
 def is_settled(ctx: Context, params: AccountParams | SlotParams | ProofParams) -> bool:
-    """Return true if the state is the state after a stored block."""
+    """Return true unless the parameters select the pending block."""
     return params.block is not Tag.PENDING
 
 
@@ -94,11 +97,12 @@ def balance(ctx: Context, params: AccountParams) -> int:
 
 
 def transaction_count(ctx: Context, params: AccountParams) -> int:
-    """The account's next nonce; at the pending block it includes pending transactions."""
+    """The account's next nonce; for the pending block, after its pending transactions."""
     evm = evm_state(ctx)
     waiting: tuple[bytes, ...] = ()
     if params.block is Tag.PENDING:
-        # Read before the state: if a block includes them meanwhile, the state counts them.
+        # Read pending transactions before the state: if a block includes them in between, the
+        # state's nonce is after them.
         waiting = ctx.backend.mempool.pending_by_sender(params.address, _MAX_PENDING)
     nonce = accounts.account(evm.record, root_of(ctx, params.block), params.address).nonce
     for raw in waiting:
@@ -113,15 +117,15 @@ def code(ctx: Context, params: AccountParams) -> bytes:
 
 
 class StorageKey(ParamField):
-    """A storage key: hex of any length up to a word, with or without leading zeros."""
+    """A storage key: a hex string of up to 32 bytes, with or without leading zeros."""
 
     def from_json(self, value: Any) -> bytes:
-        """Return the word."""
+        """Return the key as a word of 32 bytes."""
         return read_key(value)
 
 
 def read_key(value: Any) -> bytes:
-    """Return the word of a storage key; raise :exc:`ValueError` with geth's text."""
+    """Return a storage key as a word of 32 bytes; raise :exc:`ValueError` with geth's text."""
     if not isinstance(value, str):
         raise mismatch(value, "string")
     # geth: internal/ethapi, decodeStorageKey.
@@ -140,12 +144,12 @@ class SlotParams(Params):
     """Parameters of ``eth_getStorageAt``."""
 
     address: bytes = param(Address(), doc="Address of the account.")
-    key: bytes = param(StorageKey(), doc="Slot of its storage.")
+    key: bytes = param(StorageKey(), doc="Storage slot.")
     block: Height | ByHash = state_block()
 
 
 def storage_at(ctx: Context, params: SlotParams) -> bytes:
-    """A word of an account's storage."""
+    """The value of an account's storage slot."""
     root = root_of(ctx, params.block)
     return _word(evm_state(ctx), root, params.address, params.key)
 
@@ -156,16 +160,17 @@ def _word(evm: EvmState, root: bytes, address: bytes, key: bytes) -> bytes:
 
 
 class SlotsByAddress(ParamField):
-    """Storage slots, by the addresses of their accounts."""
+    """An object of lists of storage slots by account address."""
 
     json_type = "object"
 
     def from_json(self, value: Any) -> dict[bytes, tuple[bytes, ...]]:
-        """Return the words by address."""
+        """Return the slots by address; raise :exc:`ValueError` with geth's text."""
         if not isinstance(value, dict):
             raise mismatch(value, "map[common.Address][]common.Hash")
         lists = [keys for keys in value.values() if isinstance(keys, list)]
-        # Checked before they are read: an account without slots needs work, too.
+        # Check the counts before parsing. Limit the accounts and not only the slots, as each
+        # account takes time even without slots.
         if max(len(value), sum(map(len, lists))) > _MAX_SLOTS:
             raise ValueError(f"too many slots (max {_MAX_SLOTS})")
         slots = {
@@ -187,7 +192,7 @@ class SlotsParams(Params):
 
 
 def storage_values(ctx: Context, params: SlotsParams) -> dict[str, Any]:
-    """Words of the storage of several accounts."""
+    """The values of storage slots of several accounts."""
     root, evm = root_of(ctx, params.block), evm_state(ctx)
     return {
         hex.data(address): tuple(_word(evm, root, address, key) for key in keys)
@@ -196,12 +201,12 @@ def storage_values(ctx: Context, params: SlotsParams) -> dict[str, Any]:
 
 
 class StorageKeys(ParamField):
-    """Storage slots, each returned as the client wrote it."""
+    """A list of storage slots; the response repeats each key as the client wrote it."""
 
     json_type = "array"
 
     def from_json(self, value: Any) -> tuple[tuple[str, bytes], ...]:
-        """Return each key as it was written, with its word."""
+        """Return each key as text for the response, and as a word of 32 bytes."""
         if not isinstance(value, list):
             raise mismatch(value, "[]string")
         if len(value) > _MAX_SLOTS:
@@ -212,7 +217,8 @@ class StorageKeys(ParamField):
 
 
 def _echoed_key(key: Any) -> str:
-    """Return the key as geth does: a whole word unchanged, and anything else as a number."""
+    """Return the key as geth's response has it: 32 bytes as DATA, a shorter key as
+    QUANTITY."""
     word = read_key(key)
     return hex.data(word) if len(key) == 66 else hex.quantity(int.from_bytes(word))
 
@@ -222,12 +228,13 @@ class ProofParams(Params):
     """Parameters of ``eth_getProof``."""
 
     address: bytes = param(Address(), doc="Address of the account.")
-    keys: tuple[tuple[str, bytes], ...] = param(StorageKeys(), doc="Slots of its storage.")
+    keys: tuple[tuple[str, bytes], ...] = param(StorageKeys(), doc="Storage slots.")
     block: Height | ByHash = state_block()
 
 
 def proof(ctx: Context, params: ProofParams) -> dict[str, Any]:
-    """An account and words of its storage, with the nodes that prove them (EIP-1186)."""
+    """An account and values of storage slots, with the trie nodes that prove them
+    (EIP-1186)."""
     root = root_of(ctx, params.block)
     slots = [word for _, word in params.keys]
     found = accounts.prove(evm_state(ctx).record, root, params.address, slots)
@@ -252,7 +259,7 @@ def _slot_proof(name: str, slot: SlotProof) -> dict[str, Any]:
     return {"key": name, "value": slot.value, "proof": slot.proof}
 
 
-# Names from EIP-7910, in the order of the addresses.
+# Names of the precompiles from EIP-7910, in the order of their addresses.
 _NAMES = (
     "ECREC",
     "SHA256",
@@ -275,15 +282,16 @@ _NAMES = (
 
 
 def config(ctx: Context, params: NoParams) -> dict[str, Any]:
-    """The fork rules since the genesis; no other forks are scheduled."""
+    """The rules of the current fork, which is active since the genesis; no other is
+    scheduled."""
     evm_state(ctx)
     genesis = block_of(ctx, 0).header.hash or b""
     current = {
         "activationTime": PlainNumber(0),
-        # Headers count no blob gas, and there are no system contracts.
+        # Null because this package's headers don't count blob gas.
         "blobSchedule": None,
         "chainId": ctx.settings.of(EthereumSettings).evm_chain_id,
-        # EIP-6122: all forks are active from the genesis.
+        # EIP-6122: only the genesis is hashed, as all forks are active from it on.
         "forkId": crc32(genesis).to_bytes(4),
         "precompiles": dict(zip(_NAMES, sorted(PRECOMPILES), strict=True)),
         "systemContracts": {},
@@ -293,7 +301,7 @@ def config(ctx: Context, params: NoParams) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class UnreadParams(Params):
-    """Ignored parameters, up to the number that any such method has."""
+    """Up to four parameters of a method that is refused, which are ignored."""
 
     first: Any = param(Anything(), default=None, doc="Ignored.")
     second: Any = param(Anything(), default=None, doc="Ignored.")
@@ -304,4 +312,4 @@ class UnreadParams(Params):
 def needs_state(ctx: Context, params: UnreadParams) -> NoReturn:
     """Refused: the engine does not provide block access lists."""
     evm_state(ctx)
-    raise EvmError("the engine provides no block access lists", code=NOT_SUPPORTED)
+    raise EvmError("block access lists are not supported", code=NOT_SUPPORTED)

@@ -1,4 +1,4 @@
-"""Handlers of blocks, headers, transactions and receipts, by hash or position."""
+"""Handlers for blocks, headers, transactions and receipts, by hash, height or index."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..reader import SearchBudget, reader
 
 @dataclass(frozen=True, slots=True)
 class AtNumberParams(Params):
-    """Parameters of methods about a block by its number."""
+    """Parameters of methods that take a block by its number."""
 
     block: Height = param(BlockNumber(), doc="Height or tag of the block.")
 
@@ -32,7 +32,7 @@ class BlockByNumberParams(AtNumberParams):
 
 @dataclass(frozen=True, slots=True)
 class BlockHashParams(Params):
-    """Parameters of methods about a block by its hash."""
+    """Parameters of methods that take a block by its hash."""
 
     hash: bytes = param(Hash(), doc="Hash of the block.")
 
@@ -48,27 +48,27 @@ class BlockByHashParams(BlockHashParams):
 
 @dataclass(frozen=True, slots=True)
 class BlockParams(Params):
-    """Parameters of methods about a block by number, tag or hash."""
+    """Parameters of methods that take a block by number, tag or hash."""
 
     block: Height | ByHash = param(BlockId(), doc="Height, tag or hash of the block.")
 
 
 @dataclass(frozen=True, slots=True)
 class NumberAndIndexParams(AtNumberParams):
-    """Parameters of methods about an index in a block."""
+    """Parameters of methods that take a block's number and an index in the block."""
 
     index: int = param(Index(), doc="Index in the block, counted from 0.")
 
 
 @dataclass(frozen=True, slots=True)
 class HashAndIndexParams(BlockHashParams):
-    """Parameters of methods about an index in a block."""
+    """Parameters of methods that take a block's hash and an index in the block."""
 
     index: int = param(Index(), doc="Index in the block, counted from 0.")
 
 
 def is_committed(ctx: Context, params: AtNumberParams | BlockParams) -> bool:
-    """Return true if the block is committed."""
+    """Return true unless the parameters select the pending block."""
     return params.block is not Tag.PENDING
 
 
@@ -101,12 +101,12 @@ def _header(block: Block | None) -> Header | None:
 
 
 def count_by_number(ctx: Context, params: AtNumberParams) -> int | None:
-    """Number of a block's transactions, by its height or tag."""
+    """Number of transactions in a block, by the block's height or tag."""
     return _count(reader(ctx).block(params.block))
 
 
 def count_by_hash(ctx: Context, params: BlockHashParams) -> int | None:
-    """Number of a block's transactions, by its hash."""
+    """Number of transactions in a block, by the block's hash."""
     return _count(reader(ctx).by_hash(params.hash))
 
 
@@ -115,8 +115,8 @@ def _count(block: Block | None) -> int | None:
 
 
 def receipts(ctx: Context, params: BlockParams) -> tuple[Receipt, ...] | None:
-    """The receipts of all transactions of a block; null for the pending block, as it has not
-    been executed."""
+    """The receipts of a block's transactions; null for the pending block, which is not yet
+    executed."""
     if params.block is Tag.PENDING:
         return None
     block = reader(ctx).block(params.block)
@@ -124,12 +124,12 @@ def receipts(ctx: Context, params: BlockParams) -> tuple[Receipt, ...] | None:
 
 
 def uncles_by_number(ctx: Context, params: AtNumberParams) -> int | None:
-    """Number of uncles: 0 for every block."""
+    """Number of a block's uncles: always 0."""
     return None if reader(ctx).block(params.block) is None else 0
 
 
 def uncles_by_hash(ctx: Context, params: BlockHashParams) -> int | None:
-    """Number of uncles: 0 for every block."""
+    """Number of a block's uncles: always 0."""
     return None if reader(ctx).by_hash(params.hash) is None else 0
 
 
@@ -141,13 +141,13 @@ def uncle_by_hash(ctx: Context, params: HashAndIndexParams) -> None:
     """Always null: blocks have no uncles."""
 
 
-# Maximum number of pending transactions that are searched.
+# Maximum number of pending transactions to search for an Ethereum hash.
 _MAX_PENDING = 100
 
 
 @dataclass(frozen=True, slots=True)
 class TransactionParams(Params):
-    """Parameters of methods about a transaction by its hash."""
+    """Parameters of methods that take a transaction's Ethereum hash."""
 
     hash: bytes = param(Hash(), doc="Ethereum hash of the transaction.")
 
@@ -161,8 +161,8 @@ def transaction_by_hash(ctx: Context, params: TransactionParams) -> RPCTransacti
 def _waiting_with(ctx: Context, tx_hash: bytes) -> RPCTransaction | None:
     found = ctx.backend.mempool.pending_by_other_hash(tx_hash)
     for raw in (found,) if found else ctx.backend.mempool.pending(_MAX_PENDING).txs:
-        # Clients repeat requests for missing transactions; recovering senders costs more than
-        # hashing.
+        # Compare hashes before decoding, which recovers the sender and is slower: clients
+        # often poll for transactions that don't exist.
         if tx_hash in transaction_hashes(raw):
             matching = (tx for tx in reader(ctx).decode_pending(raw) if tx.hash == tx_hash)
             return next(map(pending_transaction, matching), None)
@@ -183,8 +183,8 @@ def transaction_logs(ctx: Context, params: TransactionParams) -> tuple[Log, ...]
 def find(ctx: Context, tx_hash: bytes) -> Receipt | None:
     """Return the receipt of the committed transaction with an Ethereum hash.
 
-    If it is in several blocks, it is the successful one, or else the newest: its nonce allows
-    one execution, and in the others it did not fit into the block.
+    A transaction may be in several blocks: one that exceeded a block's gas limit is not
+    executed and can be included again. The successful receipt is returned, else the newest.
     """
     newest = None
     for height in index.tx_heights(ctx.backend, tx_hash, SearchBudget(ctx.settings).limits):

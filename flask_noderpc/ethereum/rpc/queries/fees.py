@@ -1,4 +1,4 @@
-"""Handlers of gas prices, from the base fees and tips of the latest blocks."""
+"""Handlers for gas prices, which are derived from the base fees and tips of latest blocks."""
 
 from __future__ import annotations
 
@@ -25,18 +25,20 @@ from .logs import scan_slot
 _MAX_BLOCKS = 1024
 _MAX_PERCENTILES = 100
 
-# geth: eth/gasprice/gasprice.go, and the settings of a full node.
+# geth: eth/gasprice/gasprice.go, with the defaults of a full node.
 _SAMPLED_BLOCKS, _SAMPLED_TXS, _PERCENTILE = 20, 3, 60
 _MIN_TIP, _MAX_TIP = 2, 500 * 10**9
 
 
 def gas_price(ctx: Context, params: NoParams) -> int:
-    """The base fee of the next block and a tip; 0 on a chain without a fee market."""
+    """The base fee of the next block plus a suggested tip; 0 on a chain without a fee
+    market."""
     return base_fee(ctx, params) + priority_fee(ctx, params)
 
 
 def priority_fee(ctx: Context, params: NoParams) -> int:
-    """A suggested tip, from the tips of the latest blocks or else from the base fee."""
+    """A suggested tip, from the tips in the latest blocks, or from the base fee if they have
+    no transactions with tips."""
     tips = sorted(_latest_tips(ctx))
     if not tips:
         return _tip(base_fee(ctx, params))
@@ -44,7 +46,7 @@ def priority_fee(ctx: Context, params: NoParams) -> int:
 
 
 def _latest_tips(ctx: Context) -> Iterator[int]:
-    """Yield the lowest tips of each block."""
+    """Yield the three lowest tips of each of the latest 20 blocks, in wei per gas."""
     chain = reader(ctx)
     first, block = ctx.backend.reads.base_height(), chain.block(Tag.LATEST)
     for _ in range(_SAMPLED_BLOCKS):
@@ -63,17 +65,17 @@ def base_fee(ctx: Context, params: NoParams) -> int:
 
 
 def blob_base_fee(ctx: Context, params: NoParams) -> int:
-    """Base fee of blob gas: the minimum (EIP-4844), as no blobs of earlier blocks raise it."""
+    """Base fee of blob gas: always the minimum of EIP-4844, as headers count no blob gas."""
     return MIN_BLOB_FEE
 
 
 def _tip(fee: int) -> int:
-    # Ethermint: the maximum increase of the base fee in one block.
+    # Ethermint suggests the maximum increase of the base fee in one block.
     return fee * (ELASTICITY - 1) // CHANGE_DENOMINATOR
 
 
 class Count(ParamField):
-    """A number of blocks, hex or decimal, as a string or a number."""
+    """A number of blocks: a JSON number, or a string in hex or decimal."""
 
     json_type = "integer"
     in_json = typed("integer", "string")
@@ -92,12 +94,12 @@ class Count(ParamField):
 
 
 class Percentiles(ParamField):
-    """Percentiles in ascending order."""
+    """A list of percentiles."""
 
     json_type = "array"
 
     def from_json(self, value: Any) -> tuple[float, ...]:
-        """Return the numbers."""
+        """Return the percentiles; raise :exc:`ValueError` with geth's text."""
         if not isinstance(value, list):
             raise mismatch(value, "[]float64")
         for each in value:
@@ -114,19 +116,21 @@ class FeeHistory(Params):
     """Parameters of ``eth_feeHistory``."""
 
     count: int = param(Count(), doc="Number of blocks.")
-    newest: Height = param(BlockNumber(), doc="The last of them.")
+    newest: Height = param(BlockNumber(), doc="Height or tag of the newest block.")
     percentiles: tuple[float, ...] = param(
-        Percentiles(), default=(), doc="Percentiles of tips to return."
+        Percentiles(),
+        default=(),
+        doc="Percentiles of each block's tips to return, in ascending order.",
     )
 
 
 def is_committed(ctx: Context, params: FeeHistory) -> bool:
-    """Return true if the newest block is committed."""
+    """Return true unless the range ends at the pending block."""
     return params.newest is not Tag.PENDING
 
 
 def fee_history(ctx: Context, params: FeeHistory) -> dict[str, Any]:
-    """Base fees, ratios of used gas, and tips, over a range of blocks."""
+    """Base fees, ratios of used gas to the limit, and tips, for each block of a range."""
     _check(params.percentiles)
     chain = reader(ctx)
     newest = chain.height(params.newest)

@@ -1,4 +1,4 @@
-"""Handler of ``eth_getLogs``, with limits of blocks, results and time."""
+"""Handler of ``eth_getLogs``, with limits on blocks, results and time."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ def get_logs(ctx: Context, params: LogFilterParams) -> tuple[Log, ...]:
 
 
 def logs_of(ctx: Context, log_filter: LogFilter) -> tuple[Log, ...]:
-    """Return all logs of a filter; raise if there are more than the limit."""
+    """Return all logs that match a filter; raise :exc:`.errors.EvmError` if there are more
+    than NODERPC_EVM_LOGS_CAP."""
     chain = reader(ctx)
     if log_filter.block_hash is not None:
         block = chain.by_hash(log_filter.block_hash)
@@ -49,14 +50,14 @@ def logs_of(ctx: Context, log_filter: LogFilter) -> tuple[Log, ...]:
 
 
 def scan_slot(ctx: Context, span: range) -> AbstractContextManager[None]:
-    """Return the limit on concurrent searches of several blocks; one block needs none."""
+    """Return a context that limits concurrent searches; a single block is not limited."""
     return ctx.scans.acquire() if len(span) > 1 else nullcontext()
 
 
 def logs_by_height(
     ctx: Context, log_filter: LogFilter, span: range
 ) -> Iterator[tuple[int, tuple[Log, ...]]]:
-    """Yield the logs of each block that may contain any; raise
+    """Yield height and matching logs of each block that may have any; raise
     :exc:`~flask_noderpc.errors.SearchTooCostly`."""
     chain, budget = reader(ctx), SearchBudget(ctx.settings)
     search = LogSearch(log_filter.addresses, log_filter.topics, span[0], span[-1])
@@ -65,8 +66,8 @@ def logs_by_height(
         if block is None and height < ctx.backend.reads.base_height():
             raise PrunedHistory
         if block is None:
-            # Without this error the client would get no logs, and not request this block again.
-            raise ResultNotFound(f"the block at height {height} can't be read yet")
+            # Raise an error, as a client that gets no logs would not ask for this block again.
+            raise ResultNotFound(f"the block at height {height} can't be read yet; try again")
         budget.spend(1 + len(block.receipts))
         yield height, _matching(block, log_filter)
 
@@ -82,18 +83,21 @@ def _capped(ctx: Context, blocks: Iterable[tuple[Log, ...]]) -> tuple[Log, ...]:
         found += logs
         if len(found) > limit:
             raise EvmError(
-                f"query returned more than {limit} results (NODERPC_EVM_LOGS_CAP raises it)"
+                f"query returned more than {limit} results; search fewer blocks or raise"
+                " NODERPC_EVM_LOGS_CAP"
             )
     return tuple(found)
 
 
 def heights(ctx: Context, chain: Reader, log_filter: LogFilter) -> range:
-    """Return the heights of a filter; raise :exc:`~flask_noderpc.errors.InvalidParams`."""
+    """Return the heights that a filter selects; raise
+    :exc:`~flask_noderpc.errors.InvalidParams` for an invalid range."""
     _refuse_pending(log_filter)
     first, last = chain.height(log_filter.first), chain.height(log_filter.last)
     lowest = ctx.backend.reads.lowest_readable()
     if log_filter.first is Tag.EARLIEST and first > chain.first:
-        # The store may have pruned further blocks meanwhile, which upstream nodes may have.
+        # Start at the lowest height that the store or an upstream node can read now, as the
+        # store may have pruned blocks meanwhile.
         first = lowest
     if first > last:
         raise InvalidParams(_REVERSED)
@@ -108,7 +112,7 @@ def heights(ctx: Context, chain: Reader, log_filter: LogFilter) -> range:
 
 
 def refuse_range(ctx: Context, log_filter: LogFilter) -> None:
-    """Raise ``InvalidParams`` for a range that a filter of new logs can't have.
+    """Raise ``InvalidParams`` for a range in which no new logs can appear.
 
     geth: eth/filters/filter_system.go. The end of the range may be in the future.
     """
@@ -120,7 +124,7 @@ def refuse_range(ctx: Context, log_filter: LogFilter) -> None:
                 raise InvalidParams(_REVERSED)
             _refuse_long(ctx, first, last)
         case Tag(), int() | Tag.EARLIEST:
-            # New logs come after the latest block, and the range ends before it.
+            # New logs appear after the latest block, but the range ends before it.
             raise InvalidParams(_REVERSED)
 
 
@@ -131,8 +135,9 @@ def _refuse_pending(log_filter: LogFilter) -> None:
 
 def _refuse_long(ctx: Context, first: int, last: int) -> None:
     limit = ctx.settings.of(EthereumSettings).evm_block_range_cap
-    # Block 0 precedes the chain's first block, also if the height of that is not 1.
+    # Block 0 directly precedes the first block, even if that has another height than 1.
     if last - max(first, reader(ctx).first - 1) > limit:
         raise InvalidParams(
-            f"exceed maximum block range {limit}", "NODERPC_EVM_BLOCK_RANGE_CAP raises it"
+            f"exceed maximum block range {limit}",
+            "search fewer blocks or raise NODERPC_EVM_BLOCK_RANGE_CAP",
         )

@@ -1,4 +1,4 @@
-"""Handlers of client and network information (web3, net, rpc, parts of eth) and of txpool."""
+"""Handlers for client and network information (web3, net, rpc, parts of eth) and txpool."""
 
 from __future__ import annotations
 
@@ -23,11 +23,9 @@ from ..codec.params import Address, Data, Tag
 from ..errors import EvmError
 from ..reader import reader
 
-"""Methods of development nodes, served only with NODERPC_DEV."""
-
 
 def client_version(ctx: Context, params: NoParams) -> str:
-    """The name and version of this server, or the configured text."""
+    """NODERPC_EVM_CLIENT_VERSION, or this server's name and version if it is not set."""
     configured = ctx.settings.of(EthereumSettings).evm_client_version
     if configured is not None:
         return configured
@@ -50,12 +48,12 @@ def sha3(ctx: Context, params: Bytes) -> bytes:
 
 
 def net_version(ctx: Context, params: NoParams) -> str:
-    """The chain ID, as a decimal text."""
+    """The chain ID, as a decimal string."""
     return str(ctx.settings.of(EthereumSettings).evm_chain_id)
 
 
 def listening(ctx: Context, params: NoParams) -> bool:
-    """True if the node accepts connections of peers."""
+    """True if the node accepts connections from peers."""
     return ctx.backend.network.net_info().listening
 
 
@@ -65,7 +63,7 @@ def peer_count(ctx: Context, params: NoParams) -> int:
 
 
 def modules(ctx: Context, params: NoParams) -> dict[str, str]:
-    """Enabled namespaces, with their versions."""
+    """Versions of the enabled namespaces, by name."""
     served = {
         *ctx.settings.of(EthereumSettings).evm_api,
         "rpc",
@@ -85,7 +83,7 @@ def block_number(ctx: Context, params: NoParams) -> int:
 
 
 def syncing(ctx: Context, params: NoParams) -> bool | dict[str, int]:
-    """False, or the progress of the sync."""
+    """False if the node is synced, else its lowest, current and highest block."""
     backend = ctx.backend
     if not backend.network.catching_up():
         return False
@@ -103,7 +101,8 @@ def coinbase(ctx: Context, params: NoParams) -> bytes:
 
 
 def capabilities(ctx: Context, params: NoParams) -> dict[str, Any]:
-    """Available data, with the first block of each kind."""
+    """The kinds of data that the node has, with the oldest block of each, and its latest
+    block."""
     chain = reader(ctx)
     head = chain.block(Tag.LATEST)
     if head is None:
@@ -119,8 +118,8 @@ def capabilities(ctx: Context, params: NoParams) -> dict[str, Any]:
 
 
 def is_mining(ctx: Context, params: NoParams) -> bool:
-    """True on a development chain, as clients then wait for blocks; else false, as proof of
-    work is not used."""
+    """True on a development chain, as some clients check this before they wait for blocks;
+    else false, as there is no proof of work."""
     return ctx.settings.dev
 
 
@@ -130,7 +129,7 @@ def no_hashrate(ctx: Context, params: NoParams) -> int:
 
 
 def protocol_version(ctx: Context, params: NoParams) -> int:
-    """Version 65 of the wire protocol, as in Ethermint."""
+    """Version of the Ethereum wire protocol: always 65, as in Ethermint."""
     return 65
 
 
@@ -149,7 +148,7 @@ def content(ctx: Context, params: NoParams) -> Pool:
 
 
 def inspect(ctx: Context, params: NoParams) -> Pool:
-    """All pending transactions, each as a line of text."""
+    """All pending transactions by sender and nonce, each as a line of text."""
     return _pool_content(ctx, lambda placed: _line(placed.transaction))
 
 
@@ -173,8 +172,8 @@ _Senders = dict[bytes, list[RPCTransaction]]
 
 
 def _split_by_nonce_gap(ctx: Context) -> tuple[_Senders, _Senders]:
-    """Return the transactions that can be executed next, in order, and those behind a nonce
-    gap."""
+    """Return the transactions that can be executed next, and the transactions behind a nonce
+    gap: both as lists by sender, in the order of nonces."""
     next_nonce = _nonces(ctx)
     by_sender: _Senders = defaultdict(list)
     for tx in reader(ctx).pending_transactions():
@@ -196,8 +195,8 @@ def _split_by_nonce_gap(ctx: Context) -> tuple[_Senders, _Senders]:
 
 
 def _nonces(ctx: Context) -> Callable[[bytes, int], int]:
-    """Return a function for the next nonce of a sender; without a state, its lowest pending
-    nonce."""
+    """Return a function that returns a sender's next nonce; without an EVM state, this is the
+    sender's lowest pending nonce."""
     evm = EVM_STATE.find(ctx.backend)
     if evm is None:
         return lambda sender, first: first

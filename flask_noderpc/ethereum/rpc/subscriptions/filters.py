@@ -1,7 +1,7 @@
 """Polled filters: create, poll, uninstall, and the changes since the last poll.
 
 A poll returns a limited number of blocks, logs or transactions, and the next poll continues
-after them: a client that was away for long must poll more often, but misses nothing.
+after them. A client that has not polled for long needs several polls, but misses nothing.
 """
 
 from __future__ import annotations
@@ -24,16 +24,17 @@ from ..queries.logs import LogFilterParams, logs_by_height, logs_of, refuse_rang
 from ..reader import reader
 
 Changes = tuple[tuple[Any, ...], int]
-"""Changes, and the cursor after them."""
+"""Hashes, logs or transactions that are new, and the filter's cursor after them."""
 
-# Maximum numbers of one poll. Transactions are also limited by their bytes, and read in slices.
+# Maximum number of blocks and of transactions per poll; transactions are read in slices, and
+# their total size in bytes is also limited.
 _MAX_BLOCKS = 1_000
 _MAX_PENDING = 1_000
 _PENDING_SLICE = 100
 
 
 def changes(ctx: Context, polled: PolledFilter) -> Changes:
-    """Return the changes, and the cursor after them."""
+    """Return what is new since the filter's cursor, and the cursor after it."""
     return _BY_KIND[polled.kind](ctx, polled)
 
 
@@ -56,7 +57,7 @@ def _logs(ctx: Context, polled: PolledFilter) -> Changes:
     if not span:
         return (), span.start - 1
     log_filter = criteria_of(polled.criteria)
-    # geth: only new logs, and only those in the filter's own range.
+    # geth returns only new logs in the filter's own range of blocks.
     low = max(span[0], log_filter.first) if isinstance(log_filter.first, int) else span[0]
     high = min(span[-1], log_filter.last) if isinstance(log_filter.last, int) else span[-1]
     if low > high:
@@ -69,7 +70,7 @@ def _logs(ctx: Context, polled: PolledFilter) -> Changes:
 
 
 def _page(ctx: Context, log_filter: LogFilter, span: range, cursor: int) -> Changes:
-    """Return logs up to the limit, and the cursor after them."""
+    """Return logs up to NODERPC_EVM_LOGS_CAP, and the height of the last block searched."""
     found: list[Log] = []
     delivered = cursor
     try:
@@ -122,7 +123,7 @@ _TRIES = 5
 class FilterIdParams(Params):
     """Parameters of the methods that take a filter."""
 
-    id: str = param(Id(), doc="Id of the filter.")
+    id: str = param(Id(), doc="ID of the filter.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,18 +136,18 @@ class PendingFilterParams(Params):
 
 
 def new_filter(ctx: Context, params: LogFilterParams) -> str:
-    """Create a filter of new logs; return its ID."""
+    """Create a filter for new logs; return its ID."""
     refuse_range(ctx, params.filter)
     return _add(ctx, FilterKind.LOGS, reader(ctx).latest, criteria_text(params.filter))
 
 
 def new_block_filter(ctx: Context, params: NoParams) -> str:
-    """Create a filter of the hashes of new blocks; return its ID."""
+    """Create a filter for the hashes of new blocks; return its ID."""
     return _add(ctx, FilterKind.BLOCKS, reader(ctx).latest)
 
 
 def new_pending_filter(ctx: Context, params: PendingFilterParams) -> str:
-    """Create a filter of pending transactions; return its ID."""
+    """Create a filter for pending transactions; return its ID."""
     kind = (
         FilterKind.PENDING_TRANSACTIONS
         if params.full_transactions
@@ -171,12 +172,12 @@ def filter_changes(ctx: Context, params: FilterIdParams) -> tuple[Any, ...]:
         found, cursor = changes(ctx, polled)
         if filters.move(polled, cursor):
             return found
-    # A concurrent poll has returned these changes.
+    # Concurrent polls have returned all changes meanwhile.
     return ()
 
 
 def filter_logs(ctx: Context, params: FilterIdParams) -> tuple[Log, ...]:
-    """Return all logs of a filter's range, as ``eth_getLogs`` does."""
+    """Return all logs that match a filter, new or not, as ``eth_getLogs`` does."""
     polled = ctx.backend.filters.get(params.id)
     if polled.kind is not FilterKind.LOGS:
         raise FilterNotFound

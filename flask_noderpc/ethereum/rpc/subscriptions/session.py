@@ -1,6 +1,6 @@
 """Websocket of the EVM layer, and the event buffers of its subscriptions.
 
-geth: rpc/subscription.go. IDs can't be guessed, and are valid only on their own connection.
+geth: rpc/subscription.go. Subscription IDs are random, and valid only on their connection.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class EvmHub(EventBuffers[Topic]):
     def __init__(self, ctx: Context) -> None:
         super().__init__(ctx.settings.event_buffer)
         self._ctx = ctx
-        # A mount can disable the namespace of eth_subscribe.
+        # The methods exist only if NODERPC_EVM_API has the namespace "eth".
         self.is_open = "eth" in ctx.settings.of(EthereumSettings).evm_api
 
     def _now(self) -> tuple[EventBuffer[Topic], ...]:
@@ -42,12 +42,12 @@ class EvmHub(EventBuffers[Topic]):
 
     @property
     def has_block_subscribers(self) -> bool:
-        """Return true if blocks have subscribers."""
+        """True if any subscription needs new blocks."""
         return any(isinstance(buffer.topic, BlockTopic) for buffer in self._now())
 
     @property
     def has_pending_subscribers(self) -> bool:
-        """Return true if pending transactions have subscribers."""
+        """True if any subscription needs pending transactions."""
         return any(isinstance(buffer.topic, Pending) for buffer in self._now())
 
     def check_limits(self, count: int) -> None:
@@ -55,19 +55,19 @@ class EvmHub(EventBuffers[Topic]):
         may not have another."""
         if count >= MAX_PER_CONNECTION:
             raise Busy(
-                f"this connection has {MAX_PER_CONNECTION} subscriptions",
+                f"expected at most {MAX_PER_CONNECTION} subscriptions on a connection",
                 "open another connection",
             )
         limit = self._ctx.settings.of(EthereumSettings).evm_max_subscriptions
         if self.subscriptions >= limit:
             raise Busy(
-                f"this server has {limit} subscriptions",
-                "NODERPC_EVM_MAX_SUBSCRIPTIONS raises this",
+                f"the server has {limit} subscriptions, its maximum",
+                "raise NODERPC_EVM_MAX_SUBSCRIPTIONS",
             )
 
     def join(self, topic: Topic, wake: Callable[[], None]) -> tuple[EventBuffer[Topic], int]:
-        """Return the topic's buffer and a cursor; for ``syncing``, the cursor before its
-        current state."""
+        """Return the topic's buffer and the cursor from which to read events; for ``syncing``,
+        it is before the current state, which is sent immediately."""
         buffer, cursor = super().join(topic, wake)
         if isinstance(topic, Syncing):
             try:
@@ -82,7 +82,7 @@ class EvmHub(EventBuffers[Topic]):
         """Publish the block at a height, which is encoded once for all subscribers."""
         block = reader(self._ctx).block_at(height)
         if block is None:
-            # The feed tries again: a foreign node may have the results a little later.
+            # The feed tries again, as another node may store the results slightly later.
             raise ResultNotFound(f"the block at height {height} can't be read yet")
         encoded = EncodedBlock(self._ctx, block)
         found = (
@@ -90,12 +90,13 @@ class EvmHub(EventBuffers[Topic]):
             for buffer in self._now()
             if isinstance(buffer.topic, BlockTopic)
         )
-        # First, as it may fail: the feed would then publish this block again.
+        # This may fail, and the feed then publishes the block again, so do it before events
+        # are delivered.
         self._publish_syncing()
         self._deliver_block({buffer: bodies for buffer, bodies in found if bodies})
 
     def publish_pending(self, raws: Sequence[bytes]) -> None:
-        """Publish node transactions that have entered the mempool."""
+        """Publish the Ethereum transactions in node transactions that entered the mempool."""
         txs = [tx for raw in raws for tx in reader(self._ctx).decode_pending(raw)]
         if txs:
             self._deliver(
@@ -107,7 +108,7 @@ class EvmHub(EventBuffers[Topic]):
             )
 
     def _publish_syncing(self) -> None:
-        """Publish the sync state to subscribers whose last one differs."""
+        """Publish the sync state to subscribers that last received another one."""
         buffers = [buffer for buffer in self._now() if isinstance(buffer.topic, Syncing)]
         if buffers:
             status = self._ctx.encode(_status(self._ctx))
@@ -119,18 +120,18 @@ def _status(ctx: Context) -> bool | dict[str, object]:
     return {"syncing": True, "status": progress} if progress else False
 
 
-_TOO_SLOW = "too slow: NODERPC_EVENT_BUFFER raises the number of events"
+_TOO_SLOW = "client is too slow to read its events; read faster or raise NODERPC_EVENT_BUFFER"
 
 
 @dataclass(frozen=True, slots=True)
 class _ById(Params):
     """Parameters of ``eth_unsubscribe``."""
 
-    id: str = param(Id(), doc="Id of the subscription.")
+    id: str = param(Id(), doc="ID of the subscription.")
 
 
 class EvmSession(WebSocketSession[str, Topic]):
-    """Session of the EVM layer's websocket, whose subscriptions are named by their IDs."""
+    """Websocket session of the EVM layer; a subscription is identified by its ID."""
 
     def __init__(
         self,
@@ -163,7 +164,7 @@ class EvmSession(WebSocketSession[str, Topic]):
         subscription_params = self._dispatcher.loader(kind_of(params)).from_json(params)
         topic = subscription_params.topic()
         self._hub.check_limits(len(self._subscriptions))
-        # geth: 16 bytes, without leading zeros.
+        # geth: 16 random bytes in hex, without leading zeros.
         name = hex(secrets.randbits(128))
         shown = jsoncodec.encode(name)
         head = b'{"jsonrpc":"2.0","method":"eth_subscription","params":{"subscription":'
@@ -177,10 +178,9 @@ class EvmSession(WebSocketSession[str, Topic]):
         return b"true"
 
     def overflowed(self, subscription: Subscription) -> Iterable[bytes]:
-        """Close the connection of a slow reader, or of a subscriber whose events turned out to
-        be wrong.
+        """Close the connection of a client that is too slow, or whose events were withdrawn.
 
-        geth has no message that says that events are missing.
+        The protocol has no message which says that events are missing.
         """
         self._drop(subscription.buffer.reason_before(subscription.cursor) or _TOO_SLOW)
         return ()

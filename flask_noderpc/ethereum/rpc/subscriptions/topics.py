@@ -1,6 +1,6 @@
-"""Kinds of subscriptions, each with the parameters that distinguish its topics.
+"""Topics of ``eth_subscribe``: what a subscriber receives, by kind and parameters.
 
-geth: eth/filters/api.go. Subscribers with equal topics share one.
+geth: eth/filters/api.go. Subscribers with equal topics share an event buffer.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from ..codec import hex
 from ..codec.log_filter import FilterObject, LogFilter, ReceiptFilter
 from ..codec.params import Anything, Bool, Tag, positional
 
-# Ethermint: its clients send an empty object with every kind.
-_NO_EFFECT = "Has no effect."
+# Clients of Ethermint send an empty object with every kind of subscription.
+_NO_EFFECT = "Ignored."
 
 
 class BoolOrNoOptions(Bool):
-    """A flag, or an empty object of options, which means false."""
+    """A boolean, or an empty object of options, which means false."""
 
     def from_json(self, value: Any) -> bool:
-        """Return the flag."""
+        """Return the boolean."""
         return False if value == {} else super().from_json(value)
 
 
 class EncodedBlock:
-    """A block for subscribers: each part is encoded once."""
+    """A block whose header, logs and receipts are encoded once for all subscribers."""
 
     def __init__(self, ctx: Context, block: Block) -> None:
         self.block = block
@@ -44,18 +44,18 @@ class EncodedBlock:
         self._receipts: dict[int, bytes] = {}
 
     def head(self) -> bytes:
-        """Return its encoded header."""
+        """Return the JSON of the block's header."""
         self._head = self._head or self._encode(HeadView(self.block.header))
         return self._head
 
     def log(self, log: Log) -> bytes:
-        """Return one of its logs, encoded."""
+        """Return the JSON of one of the block's logs."""
         if log.index not in self._logs:
             self._logs[log.index] = self._encode(log)
         return self._logs[log.index]
 
     def receipt(self, receipt: Receipt) -> bytes:
-        """Return one of its receipts, encoded."""
+        """Return the JSON of one of the block's receipts."""
         index = receipt.inclusion.index
         if index not in self._receipts:
             self._receipts[index] = self._encode(receipt)
@@ -63,12 +63,12 @@ class EncodedBlock:
 
 
 class BlockTopic:
-    """Topics whose messages come with blocks."""
+    """A topic whose messages are made from new blocks."""
 
     __slots__ = ()
 
     def messages(self, encoded: EncodedBlock) -> Iterator[bytes]:
-        """Yield the messages of a block."""
+        """Yield the JSON of each message that a block causes."""
         raise NotImplementedError
 
 
@@ -77,7 +77,7 @@ class NewHeads(BlockTopic):
     """The header of each block."""
 
     def messages(self, encoded: EncodedBlock) -> Iterator[bytes]:
-        """Yield the header."""
+        """Yield the JSON of the header."""
         yield encoded.head()
 
 
@@ -90,7 +90,7 @@ class Logs(BlockTopic):
     last: int | None = None
 
     def messages(self, encoded: EncodedBlock) -> Iterator[bytes]:
-        """Yield the logs that match."""
+        """Yield the JSON of each log that matches."""
         block, log_filter = encoded.block, self.log_filter
         number = block.partial_header.number
         if number < self.first or (self.last is not None and number > self.last):
@@ -101,12 +101,13 @@ class Logs(BlockTopic):
 
 @dataclass(frozen=True, slots=True)
 class Receipts(BlockTopic):
-    """The receipts of some transactions, or of all; one list for each block."""
+    """The receipts of the transactions with these hashes, or of all if there are no hashes;
+    one list per block."""
 
     hashes: frozenset[bytes]
 
     def messages(self, encoded: EncodedBlock) -> Iterator[bytes]:
-        """Yield the list, unless it is empty."""
+        """Yield the JSON of the block's list, unless it is empty."""
         found = [
             encoded.receipt(receipt)
             for receipt in encoded.block.receipts
@@ -118,10 +119,11 @@ class Receipts(BlockTopic):
 
 @dataclass(frozen=True, slots=True)
 class Syncing(BlockTopic):
-    """Sync state of the node: sent at once, and when it changes."""
+    """Sync state of the node: sent when a client subscribes, and when it changes."""
 
     def messages(self, encoded: EncodedBlock) -> Iterator[bytes]:
-        """Return nothing: the state is read from the node."""
+        """Yield nothing: the hub publishes the sync state, which does not depend on a
+        block."""
         return iter(())
 
 
@@ -132,7 +134,7 @@ class Pending:
     full_transactions: bool
 
     def message(self, ctx: Context, tx: Transaction) -> bytes:
-        """Return the encoded transaction."""
+        """Return the JSON of the transaction or of its hash."""
         if self.full_transactions:
             return ctx.encode(pending_transaction(tx))
         return jsoncodec.encode(hex.data(tx.hash))
@@ -143,12 +145,12 @@ Topic = BlockTopic | Pending
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionParams(Params):
-    """Parameters of ``eth_subscribe``: the kind, followed by its parameters."""
+    """Parameters of ``eth_subscribe``: the kind of subscription, and the kind's parameters."""
 
-    kind: str = param(Anything(), doc="Name of the subscription.")
+    kind: str = param(Anything(), doc="Kind of subscription.")
 
     def topic(self) -> Topic:
-        """Return the topic."""
+        """Return the topic that the parameters select."""
         raise NotImplementedError
 
 
@@ -159,7 +161,7 @@ class HeadsSubscriptionParams(SubscriptionParams):
     options: object = param(Anything(), doc=_NO_EFFECT, default=None)
 
     def topic(self) -> Topic:
-        """Return the topic, shared by all."""
+        """Return the topic, which is the same for all subscribers."""
         return NewHeads()
 
 
@@ -171,7 +173,7 @@ class LogsSubscriptionParams(SubscriptionParams):
 
     def topic(self) -> Topic:
         """Return the filter's topic; raise :exc:`~flask_noderpc.errors.InvalidParams` for a
-        past range."""
+        range of blocks that can't be subscribed to."""
         return Logs(self.filter, *_heights(self.filter))
 
 
@@ -181,12 +183,12 @@ class ReceiptsSubscriptionParams(SubscriptionParams):
 
     hashes: frozenset[bytes] = param(
         ReceiptFilter(),
-        doc="Hashes of transactions; all when omitted.",
+        doc="Hashes of transactions; all transactions when omitted.",
         default=frozenset(),
     )
 
     def topic(self) -> Topic:
-        """Return the topic of these transactions."""
+        """Return the topic of the transactions with these hashes."""
         return Receipts(self.hashes)
 
 
@@ -199,7 +201,7 @@ class PendingSubscriptionParams(SubscriptionParams):
     )
 
     def topic(self) -> Topic:
-        """Return the topic, which depends on whether transactions are complete."""
+        """Return the topic of complete transactions or of hashes."""
         return Pending(self.full_transactions)
 
 
@@ -210,7 +212,7 @@ class SyncingSubscriptionParams(SubscriptionParams):
     options: object = param(Anything(), doc=_NO_EFFECT, default=None)
 
     def topic(self) -> Topic:
-        """Return the topic, shared by all."""
+        """Return the topic, which is the same for all subscribers."""
         return Syncing()
 
 
@@ -224,8 +226,8 @@ KINDS: dict[str, type[SubscriptionParams]] = {
 
 
 def kind_of(raw: bytes) -> type[SubscriptionParams]:
-    """Return the kind that the parameters name; raise ``InvalidParams`` or
-    ``MethodNotFound``."""
+    """Return the type of the parameters ``raw``, whose first value names the kind; raise
+    ``InvalidParams`` or ``MethodNotFound``."""
     try:
         values = positional(raw or b"null")
     except ValueError as error:
@@ -239,9 +241,9 @@ def kind_of(raw: bytes) -> type[SubscriptionParams]:
 
 
 def _heights(log_filter: LogFilter) -> tuple[int, int | None]:
-    """Return the first and last height; the last may be open.
+    """Return the first height, 0 for new blocks only, and the last, ``None`` if open.
 
-    geth: from the latest block on, or within the given heights.
+    geth: a subscription starts at the latest block or has its own range of heights.
     """
     if Tag.PENDING in (log_filter.first, log_filter.last):
         raise InvalidParams("pending logs are not supported")

@@ -1,5 +1,5 @@
-"""Genesis documents of CometBFT 0.34 to 1.0 and of the Cosmos SDK: detect their form, read
-them, check their values by CometBFT's rules, and write them."""
+"""Genesis documents of CometBFT 0.34 to 1.0 and of the Cosmos SDK: detect which of both wrote
+a document, read it, check its values by CometBFT's rules, and write it."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class ParsedGenesis:
     """Result of reading a genesis document."""
 
     genesis: Genesis
-    """Values of the document; a rejected member has an arbitrary value."""
+    """Genesis with the document's values; the value of a rejected member is arbitrary."""
     form: str
-    """Program that writes documents of this form: ``COMETBFT`` or ``SDK``."""
+    """Program that writes documents with these members: ``COMETBFT`` or ``SDK``."""
     version: Version
     findings: Findings
 
@@ -41,7 +41,7 @@ class ParsedGenesis:
 
     @property
     def problems(self) -> list[str]:
-        """Rejected members, each with the reason."""
+        """Texts that each contain the path of a rejected member and the reason."""
         return [": ".join(filter(None, each)) for each in self.findings.problems.items()]
 
     def check(self) -> None:
@@ -68,8 +68,8 @@ def read_genesis(document: bytes, now: int, dialect: str = "") -> Genesis:
 def read(document: bytes, now: int, dialect: str = "") -> ParsedGenesis:
     """Parse a genesis document, and record its problems.
 
-    For a dialect that is not a version of CometBFT, the version is the one whose members the
-    document has; the default is 0.38.
+    If the dialect is not a version of CometBFT, the document is read as the version to which
+    its members belong, by default 0.38.
     """
     findings = Findings()
     try:
@@ -105,8 +105,8 @@ def _version_name(dialect: str) -> str:
 
 
 def _version(dialect: str, raw_params: bytes) -> Version:
-    """Return the CometBFT version of a dialect, or the version whose members the document
-    has."""
+    """Return the CometBFT version of a dialect, or else the version to which the document's
+    members belong."""
     known = VERSIONS.get(_version_name(dialect))
     if known is not None:
         return known
@@ -143,8 +143,8 @@ def _sdk_values(
     if consensus is None:
         findings.refuse(
             "consensus",
-            "it is absent, and a genesis document whose initial_height is a number has it"
-            " (Cosmos SDK 0.50); CometBFT's documents have initial_height in quotes",
+            "expected an object, as the initial_height is a number (Cosmos SDK 0.50), got none;"
+            " in CometBFT's documents write initial_height in quotes",
         )
         consensus = {"validators": (), "consensus_params": None}
     return {**values, **consensus}
@@ -162,8 +162,8 @@ def _complete(
     else:
         iota = f"{path}.block.time_iota_ms"
         if iota in findings.absent:
-            # CometBFT 0.34 would reject this, but the dialect also reads documents of later
-            # versions.
+            # CometBFT 0.34 would reject a missing time_iota_ms, but its dialect also reads
+            # documents of later versions, which don't have this member.
             params = replace(params, block=replace(params.block, time_iota_ms=1000))
         check_params(params, version, path, findings)
     check_head(values["chain_id"], values["initial_height"], findings)
@@ -172,7 +172,7 @@ def _complete(
     return Genesis(
         chain_id=values["chain_id"],
         genesis_time=now if time == ZERO_TIME else time,
-        # CometBFT: init writes 0, which means 1.
+        # CometBFT: a height of 0, which the command init writes, means 1.
         initial_height=values["initial_height"] or 1,
         consensus_params=params,
         validators=complete_validators(values["validators"], version, where, findings),
@@ -212,7 +212,7 @@ InvalidValue = tuple[str, str, object]
 def check_params(
     params: ConsensusParams, version: Version, path: str, findings: Findings
 ) -> None:
-    """Record each parameter that ConsensusParams.ValidateBasic rejects."""
+    """Record each parameter that CometBFT's ConsensusParams.ValidateBasic rejects."""
     for name, expected, given in _wrong_params(params, version):
         at = f"{path}.{name}"
         is_block_unknown = name == "evidence.max_bytes" and findings.has_problem(
@@ -222,7 +222,7 @@ def check_params(
             continue
         reads = f"got {given}"
         if at in findings.absent:
-            reads = f"but it is absent, which CometBFT reads as {given}"
+            reads = f"got none, which CometBFT reads as {given}"
         findings.refuse(at, f"expected {expected}, {reads}")
 
 
@@ -281,11 +281,11 @@ def _wrong_features(params: ConsensusParams, group: str) -> Iterator[InvalidValu
 
 
 def check_head(chain_id: str, initial_height: int, findings: Findings) -> None:
-    """Record the problems of the members that all documents have."""
+    """Record an invalid chain ID and an invalid initial height."""
     try:
         check_chain_id(chain_id)
     except ValueError as error:
-        findings.refuse("chain_id", str(error).replace("chain_id", "it", 1))
+        findings.refuse("chain_id", str(error))
     if initial_height < 0:
         findings.refuse("initial_height", f"expected 0 or more, got {initial_height}")
 
@@ -293,7 +293,8 @@ def check_head(chain_id: str, initial_height: int, findings: Findings) -> None:
 def complete_validators(
     given: Sequence[dict[str, Any]], version: Version, path: str, findings: Findings
 ) -> tuple[GenesisValidator, ...]:
-    """Return the validators with their addresses, and record the invalid validators."""
+    """Return the valid validators with their addresses, and record the problems of the
+    others."""
     found: dict[bytes, GenesisValidator] = {}
     for at, values in enumerate(given):
         where = f"{path}[{at}]"
@@ -301,7 +302,10 @@ def complete_validators(
         if validator is None:
             continue
         if validator.address in found:
-            findings.refuse(where, f"the key of {_name(validator.address)} is there twice")
+            findings.refuse(
+                where,
+                f"expected each key once, got the key of {_name(validator.address)} twice",
+            )
         found[validator.address] = validator
     total = sum(validator.power for validator in found.values())
     if total > MAX_TOTAL_POWER:
@@ -319,11 +323,13 @@ def _validator(
         findings.refuse(f"{path}.power", f"expected 1 or more, got {power}")
     at_key = f"{path}.pub_key"
     if key is None:
-        findings.refuse(at_key, "it is absent: each validator has a key")
+        findings.refuse(at_key, "expected the validator's public key, got none")
         return None
     if key.type not in version.key_types:
         known = ", ".join(version.key_types)
-        findings.refuse(at_key, f"CometBFT {version.name} knows {known} keys, not {key.type}")
+        findings.refuse(
+            at_key, f"expected a key of {known} (CometBFT {version.name}), got {key.type}"
+        )
         return None
     try:
         address = key_types.address(key)

@@ -1,7 +1,7 @@
 """Types of values in a genesis document, read from JSON and written to JSON as Go does.
 
-CometBFT: libs/json/decoder.go. An absent or null member has the zero value, unknown members are
-ignored, and if a name occurs twice, the last member is used.
+CometBFT: libs/json/decoder.go. An absent or null member has its type's zero value, unknown
+members are ignored, and if a name occurs twice, the last member is used.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from ....errors import short_repr
 from ..key_types import KEY_NAMES
 
 NULL = b"null"
-# Every member of a document may be invalid, so the number of recorded problems is limited.
+# Maximum number of recorded problems, as each of the many members of a document may be
+# invalid.
 _MAX_PROBLEMS = 100
 _HEX = re.compile(rb'"(?:[0-9a-fA-F]{2})*+"')
 _KEY_KINDS = {name: kind for kind, name in KEY_NAMES.items()}
@@ -30,20 +31,21 @@ class Findings:
     """Findings about a document, by the paths of its members."""
 
     problems: dict[str, str] = field(default_factory=dict)
-    """Reason for rejecting each member."""
+    """Reason for each rejected member, by its path."""
     absent: list[str] = field(default_factory=list)
-    """Members with the zero value because they are absent or null."""
+    """Paths of the members that are absent or null, and are read as the zero value."""
     ignored: list[str] = field(default_factory=list)
-    """Members that this version of CometBFT does not have."""
+    """Paths of the members that this version of CometBFT does not have."""
 
     def refuse(self, path: str, reason: str) -> None:
-        """Record a problem, but only the first one of each member; the path of the document is
-        empty."""
+        """Record a problem of a member, unless the member already has one. The path of the
+        whole document is empty."""
         if "" not in self.problems and len(self.problems) < _MAX_PROBLEMS:
             self.problems.setdefault(path, reason)
 
     def has_problem(self, *paths: str) -> bool:
-        """Return true if one of the members, or an object that contains it, is rejected."""
+        """Return True if one of the members, or an object or list that contains it, is
+        rejected."""
         return any(
             path == wrong or path.startswith((f"{wrong}.", f"{wrong}[")) or not wrong
             for path in paths
@@ -78,7 +80,7 @@ class JsonType:
         raise NotImplementedError
 
     def write(self, value: Any) -> Any:
-        """Return a value in the form that the JSON encoder accepts."""
+        """Return a value as data that the JSON encoder accepts."""
         return value
 
 
@@ -243,23 +245,24 @@ class ListOf(JsonType):
 
 @dataclass(frozen=True)
 class Member:
-    """Member of an object: its name in JSON, its type, and the attribute with its value."""
+    """Member of a JSON object: its name, its type, and the name of the Python attribute that
+    has its value."""
 
     name: str
     kind: JsonType
     attribute: str = ""
     omit_empty: bool = False
-    """True if an empty value is omitted."""
+    """True if the member is omitted when its value is empty."""
 
     @property
     def source(self) -> str:
-        """Name of the attribute with the value."""
+        """Name of the Python attribute that has the value; by default the member's name."""
         return self.attribute or self.name
 
 
 class Object(JsonType):
-    """Object with known members. Its value is a dictionary by the members' attributes; with
-    ``may_be_null``, null is ``None``."""
+    """Object with the members of a table. It is read as a dictionary of the values by
+    attribute name; with ``may_be_null``, null is read as ``None``."""
 
     expected = "an object"
 
@@ -283,7 +286,8 @@ class Object(JsonType):
     def read_members(
         self, given: Mapping[str, bytes], path: str, findings: Findings
     ) -> dict[str, Any]:
-        """Return the values of the members by attribute."""
+        """Return the values of the members by attribute name, and record members that are not
+        in the table as ignored."""
         prefix = f"{path}." if path else ""
         known = {member.name for member in self.members}
         findings.ignored += [prefix + name for name in given if name not in known]
@@ -304,14 +308,15 @@ class Object(JsonType):
 
 
 def members_of(raw: bytes) -> dict[str, bytes]:
-    """Return the members of an object as JSON; raise :exc:`ValueError` for other text."""
+    """Return the members of a JSON object by name, each as raw JSON; raise :exc:`ValueError`
+    for other text."""
     found: dict[str, jsoncodec.Raw] = jsoncodec.decode(raw, dict[str, jsoncodec.Raw])
     return {name: bytes(value) for name, value in found.items()}
 
 
 def folded(members: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Return the members by lower-case name; if two names are equal, the last member that is
-    not null is used.
+    """Return the members by lower-case name; if two names differ only in case, the last member
+    that is not null is used.
 
     Go: encoding/json ignores the case of names, and null does not change a value.
     """

@@ -1,4 +1,5 @@
-"""Members of CometBFT's genesis documents by version, and of the Cosmos SDK's.
+"""Tables of the members of CometBFT's genesis documents, by version, and of the Cosmos SDK's
+documents.
 
 The reader and the writer are both derived from these tables.
 """
@@ -45,7 +46,8 @@ _FLAT = {"version", "abci", "feature", "authority"}
 
 
 class Params(JsonType):
-    """Consensus parameters by group; the value contains only the groups that are not null."""
+    """Type of the consensus parameters, an object with one object for each group such as
+    ``block``."""
 
     zero = None
     expected = "an object"
@@ -80,17 +82,17 @@ def _group(params: ConsensusParams, name: str, values: dict[str, Any]) -> Any:
 
 @dataclass(frozen=True)
 class Version:
-    """Genesis documents of one version of CometBFT."""
+    """Format of the genesis documents of one version of CometBFT."""
 
     name: str
     groups: Mapping[str, tuple[Member, ...]]
     defaults: ConsensusParams
-    """Consensus parameters of a document without any."""
+    """Consensus parameters for a document that has none."""
     key_types: tuple[str, ...] = (ED25519, SECP256K1)
 
     @property
     def params(self) -> Params:
-        """Type of the consensus parameters."""
+        """Type of the consensus parameters in this version."""
         return Params(self.groups)
 
 

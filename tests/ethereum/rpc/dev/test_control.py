@@ -235,19 +235,27 @@ def test_a_client_may_wait_for_blocks(w3: Any) -> None:
         ("evm_increaseTime", [-5], "got -5"),
         ("evm_increaseTime", [1 << 60], "timestamp: expected at most"),
         ("evm_increaseTime", [], "missing value for required argument 0"),
-        ("anvil_setIntervalMining", [1 << 40], "an interval has at most"),
+        ("anvil_setIntervalMining", [1 << 40], "seconds: expected at most 2147483648, got"),
         ("evm_setAutomine", ["yes"], "cannot unmarshal string into Go value of type bool"),
         ("evm_revert", ["zero"], "got 'zero'"),
-        ("hardhat_setNonce", [STRANGER, 1 << 64], "nonce has more than 64 bits"),
+        (
+            "hardhat_setNonce",
+            [STRANGER, 1 << 64],
+            "nonce: expected a number of at most 64 bits",
+        ),
         ("hardhat_setBalance", ["0x1", "0x1"], "cannot unmarshal"),
-        ("anvil_addBalance", [STRANGER, "0x" + "f" * 64], "more than 256 bits"),
-        ("hardhat_reset", [{"forking": {"jsonRpcUrl": "x"}}], "can't be taken over here"),
-        ("evm_setBlockGasLimit", ["0x1"], "a block's gas limit is from 21000 to "),
-        ("evm_setBlockGasLimit", [1 << 63], "a block's gas limit is from 21000 to "),
+        (
+            "anvil_addBalance",
+            [STRANGER, "0x" + "f" * 64],
+            "balance: expected a sum of at most 256 bits",
+        ),
+        ("hardhat_reset", [{"forking": {"jsonRpcUrl": "x"}}], "forking: expected null"),
+        ("evm_setBlockGasLimit", ["0x1"], "limit: expected a gas limit from 21000 to "),
+        ("evm_setBlockGasLimit", [1 << 63], "limit: expected a gas limit from 21000 to "),
         ("anvil_setNextBlockBaseFeePerGas", ["0x" + "f" * 64], "at most 255 bits"),
         ("anvil_setCoinbase", ["0x1"], "cannot unmarshal"),
-        ("hardhat_setMinGasPrice", ["0x0"], "setNextBlockBaseFeePerGas sets it"),
-        ("anvil_loadState", ["0x"], "not a state of anvil_dumpState"),
+        ("hardhat_setMinGasPrice", ["0x0"], "set it with setNextBlockBaseFeePerGas"),
+        ("anvil_loadState", ["0x"], "expected the result of anvil_dumpState"),
     ],
 )
 def test_invalid_control_calls_are_refused(
@@ -387,9 +395,9 @@ def test_a_state_larger_than_a_transaction_may_be_is_loaded(w3: Any) -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"evm_max_body_bytes": 700_000}, "NODERPC_EVM_MAX_BODY_BYTES raises it"),
+        ({"evm_max_body_bytes": 700_000}, "raise NODERPC_EVM_MAX_BODY_BYTES"),
         ({"max_response_bytes": 500_000}, "NODERPC_MAX_RESPONSE_BYTES"),
-        ({}, "block.max_bytes of the genesis raises it"),
+        ({}, "raise block.max_bytes in the genesis"),
     ],
 )
 def test_a_state_that_could_not_be_loaded_again_is_not_dumped(
@@ -486,7 +494,7 @@ def test_a_dump_of_anvil_with_a_wrong_account_is_refused(
     document = json.dumps({"accounts": {OF_ANVIL: account}}).encode()
     for dump in (document, gzip.compress(document)):
         error = asked(w3, "anvil_loadState", f"0x{dump.hex()}")["error"]
-        assert error["message"].startswith("not a state of anvil_dumpState: ")
+        assert error["message"].startswith("dump: expected the result of anvil_dumpState: ")
         assert message in error["message"]
     assert w3.eth.block_number == height
 
@@ -578,7 +586,7 @@ def test_a_state_whose_addresses_are_not_known_is_not_dumped(w3: Any) -> None:
 
     error = asked(w3, "anvil_dumpState")["error"]
 
-    assert "does not know the addresses of all accounts" in error["message"]
+    assert "the addresses of their accounts are not stored" in error["message"]
     done(w3, "evm_revert", chain_was)
 
 
@@ -601,7 +609,7 @@ def test_without_the_setting_nothing_drives_the_chain(tmp_path: Path) -> None:
     assert len(replies) == len(DRIVING)
     for reply in replies:
         assert reply["error"]["code"] == -32601
-        assert reply["error"]["message"].endswith("is not available (NODERPC_DEV brings it)")
+        assert reply["error"]["message"].endswith("is not available (NODERPC_DEV enables it)")
 
 
 def test_nothing_drives_a_chain_of_another(tmp_path: Path) -> None:

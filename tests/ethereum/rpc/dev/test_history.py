@@ -139,8 +139,8 @@ def test_reorgs_at_the_same_time_leave_automine_on(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("params", "text"),
     [
-        ([2, [[transfer(), 2]]], "indices of blocks below the depth, 2"),
-        ([2, [["0x02"]]], "pairs of a transaction and the index"),
+        ([2, [[transfer(), 2]]], "expected block indices below the depth, 2"),
+        ([2, [["0x02"]]], "expected pairs [transaction, index of its block]"),
         ([2, {}], "cannot unmarshal object"),
     ],
 )

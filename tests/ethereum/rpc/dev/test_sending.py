@@ -104,7 +104,7 @@ def test_eth_fill_transaction_fills_without_signing(w3: Any) -> None:
         ),
         (
             {"to": FIRST, "gasPrice": "0x1", "authorizationList": []},
-            "a transaction of type 4 has maxFeePerGas, no gasPrice",
+            "expected maxFeePerGas instead of gasPrice for a transaction of type 4",
         ),
         (
             {"to": FIRST, "gas": "0x5208", "gasPrice": "0x38d7ea4c68000"},
@@ -161,7 +161,9 @@ def test_a_send_that_always_loses_the_nonce_race_fails(
     monkeypatch.setattr(chain.mempool, "pending_by_sender", lambda address, limit: ())
     error = asked(w3, "eth_sendTransaction", {**tx, "value": "0x1"})["error"]
 
-    assert error["message"] == "others took every nonce that was tried; try again"
+    assert error["message"] == (
+        "other transactions took the 20 nonces that were tried; send it again"
+    )
 
 
 def test_a_sender_without_funds_gets_an_error(w3: Any) -> None:

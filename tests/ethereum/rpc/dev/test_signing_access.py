@@ -70,7 +70,7 @@ def test_without_the_setting_nothing_signs(tmp_path: Path, method: str, params: 
         chain_of(app).close()
 
     assert error["code"] == -32601
-    assert error["message"].endswith("is not available (NODERPC_DEV brings it)")
+    assert error["message"].endswith("is not available (NODERPC_DEV enables it)")
     assert accounts["result"] == []
 
 
