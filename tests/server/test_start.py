@@ -139,7 +139,7 @@ def test_namespaces_are_those_of_the_flag(tmp_path: Path) -> None:
         (["--workers", "0"], "a whole number of at least 1"),
         (["--deny-methods", "staus"], "no method 'staus'; did you mean 'status'?"),
         (["--write-origins", "wallet.example"], "expected origins such as"),
-        (["--dev", "--application", "kvstore"], "NODERPC_APPLICATION is 'kvstore'"),
+        (["--dev", "--application", "kvstore"], "NODERPC_APPLICATION = 'kvstore'"),
     ],
 )
 def test_invalid_flags_are_one_line_errors(
