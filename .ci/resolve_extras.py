@@ -14,7 +14,7 @@ from pathlib import Path
 PLATFORMS = "x86_64-manylinux_2_28", "aarch64-manylinux_2_28", "aarch64-apple-darwin"
 # These two have all others among their dependencies.
 ALL = "benchmarks,docs"
-# ckzg, which py-evm needs, py-arkworks-bls12381 and blake2b-py have no wheels for 3.15.
+# py-arkworks-bls12381 and blake2b-py have no wheels for 3.15.
 EXTRAS = {
     "3.11": ALL,
     "3.12": ALL,

@@ -19,7 +19,7 @@ from trie.hexary import HexaryTrie
 from flask_noderpc import DIALECTS, SQLiteBackend
 from flask_noderpc.concurrency import NativeThread
 from flask_noderpc.domain.responses import ResultBlock
-from flask_noderpc.ethereum.engine.pyevm import PyEvm
+from flask_noderpc.ethereum.engine.evm import Evm
 from flask_noderpc.ethereum.protocol.rlp import encode
 from flask_noderpc.ethereum.protocol.trie import ordered_root
 from flask_noderpc.protocol.comet import hashes
@@ -134,9 +134,9 @@ def roots() -> Iterator[str]:
 
 
 def evm() -> Iterator[str]:
-    """Measure py-evm's speed, and the overhead of its processes."""
+    """Measure the engine's speed, and the overhead of its processes."""
     loop = Runs(LOOP, GAS)
-    engine = PyEvm(NoRecords())
+    engine = Evm(NoRecords())
     seconds = min(repeat(lambda: loop(engine), number=1, repeat=3))
     yield f"EVM, a loop of jumps: {GAS / seconds / 1e6:.1f} million gas/s"
     with closing(executors()) as pool:

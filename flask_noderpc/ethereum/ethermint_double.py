@@ -18,6 +18,7 @@ from ..backends.base.application import (
 from ..domain.abci import AppInfo, Event, ExecTxResult, QueryResult
 from ..domain.genesis import Genesis
 from .domain import execution
+from .domain.forks import PRAGUE
 from .domain.records import Transaction
 from .protocol import rlp
 from .protocol.ethermint import Layout, TransactionResult, event, tx_events
@@ -57,7 +58,7 @@ def log_calldata(*logs: EmittedLog) -> bytes:
 def run(tx: Transaction) -> TransactionResult:
     """Return the result of a transaction; only calls to the two kinds of contracts run
     code."""
-    gas = intrinsic_gas(tx.data, tx.to is None)
+    gas = intrinsic_gas(PRAGUE, tx.data, tx.to is None)
     if tx.to is None or tx.to[:2] not in (_LOGS, _FAILS):
         return TransactionResult(tx, gas)
     if tx.to[:2] == _FAILS:
@@ -244,7 +245,7 @@ class EthermintDouble(Application):
         changed[address] = Account(payee.nonce, payee.balance + value)
 
     def _check_paid(self, tx: Transaction, account: Account) -> None:
-        if tx.gas < intrinsic_gas(tx.data, tx.to is None):
+        if tx.gas < intrinsic_gas(PRAGUE, tx.data, tx.to is None):
             raise _Refused(_OUT_OF_GAS, "intrinsic gas too low")
         if tx.value + tx.gas * tx.gas_price_at(self._base_fee) > account.balance:
             text = "insufficient funds for gas * price + value"

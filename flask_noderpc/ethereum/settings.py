@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ..settings.kinds import (
@@ -14,9 +15,35 @@ from ..settings.kinds import (
     SECONDS,
     SWITCH,
     TEXT,
+    Kind,
     integer,
+    one_of,
 )
 from ..settings.table import Settings, setting
+from .domain.forks import FORKS, OSAKA, Activation, Schedule, fork_named
+
+
+def _schedule(value: object) -> Schedule:
+    """Parse forks with heights; raise ``ValueError``."""
+    if isinstance(value, str):
+        value = [each.strip() for each in value.split(",") if each.strip()]
+    if not isinstance(value, Iterable):
+        raise ValueError("expected NAME:HEIGHT, or several separated by commas")
+    found = tuple(_activation(each) for each in value)
+    order, heights = list(FORKS.values()), [each.height for each in found]
+    places = [order.index(each.fork) for each in found]
+    if heights != sorted(set(heights)) or places != sorted(set(places)):
+        raise ValueError("expected later forks at higher heights, each once")
+    return found
+
+
+def _activation(value: object) -> Activation:
+    if isinstance(value, Activation):
+        return value
+    name, _, height = str(value).partition(":")
+    if not (height.isascii() and height.isdecimal() and int(height[:19]) > 0):
+        raise ValueError(f"expected NAME:HEIGHT with a height above 0, got {str(value)[:60]!r}")
+    return Activation(int(height[:19]), fork_named(name))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +124,31 @@ class EthereumSettings:
     )
     evm_gas_cap: int = setting(
         "ethereum", 25_000_000, integer(21_000), "Maximum gas of a call or an estimate."
+    )
+    evm_hardfork: str = setting(
+        "ethereum",
+        OSAKA.name,
+        one_of(lambda: FORKS),
+        "Fork of Ethereum whose rules a new chain begins with; a chain that has blocks goes on"
+        " with its own.",
+        flags=("--hardfork",),
+        is_of_chain=True,
+    )
+    evm_forks: Schedule = setting(
+        "ethereum",
+        (),
+        Kind("NAME:HEIGHT", _schedule),
+        "Forks of Ethereum that a chain begins at later heights, such as ``bpo1:120000``.",
+        is_of_chain=True,
+    )
+    evm_enable_tx_gas_limit: bool = setting(
+        "ethereum",
+        False,
+        SWITCH,
+        "True to refuse transactions of more than 16,777,216 gas on a development chain, too,"
+        " from Osaka on (EIP-7825).",
+        flags=("--enable-tx-gas-limit",),
+        is_of_chain=True,
     )
     evm_timeout: float = setting(
         "ethereum",

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from typing import TypeVar
 
 from ..backends.base.capabilities import Capability
+from .domain.forks import OSAKA, Activation, Schedule
 from .engine.base import Job
 
 T = TypeVar("T")
@@ -26,6 +27,10 @@ class EvmState(ABC):
     @abstractmethod
     def record(self, digest: bytes) -> bytes | None:
         """Return the trie node or the contract code with a hash, or ``None``."""
+
+    def forks(self) -> Schedule:
+        """Return the chain's forks by height, oldest first."""
+        return (Activation(0, OSAKA),)
 
     @abstractmethod
     def run(self, job: Job[T], client: str = "") -> T:

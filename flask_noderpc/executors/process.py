@@ -144,10 +144,6 @@ def _wait_until(peer: socket.socket, deadline: float) -> None:
     peer.settimeout(max(0.001, deadline - time.monotonic()))
 
 
-# Stack size in bytes for a thousand nested EVM calls, each with a dozen Python frames.
-_STACK_BYTES = 512 << 20
-
-
 def serve(given: object, descriptor: int) -> None:
     """Run the jobs that arrive on a socket, passing ``given`` to each; exit when the parent
     closes the socket."""
@@ -157,7 +153,6 @@ def serve(given: object, descriptor: int) -> None:
     with socket.socket(fileno=descriptor) as parent:
         # Set blocking mode, because with gevent the parent creates non-blocking sockets.
         parent.setblocking(True)
-        threading.stack_size(_STACK_BYTES)
         threading.Thread(target=_work, args=(given, parent), daemon=True).start()
         # Wait until the parent closes the socket, and exit even in the middle of a job, whose
         # result would have no receiver.
@@ -170,10 +165,9 @@ def serve(given: object, descriptor: int) -> None:
 def _collect_seldom() -> None:
     """Exclude loaded objects from garbage collection, and collect other objects less often.
 
-    Call frames of a transaction stay alive until the transaction ends, and scanning them again
-    and again would take a third of the time of a block with many calls. Freezing the 80,000
-    objects of loaded modules makes full collections, which free py-evm's cyclic states,
-    frequent enough: CPython delays them until new objects are a quarter of those that
+    Open call frames stay alive, and scanning them again and again would take a third of the
+    time of deeply nested calls. Freezing the 80,000 objects of loaded modules keeps full
+    collections frequent: CPython delays them until new objects are a quarter of those that
     survived.
     """
     gc.collect()

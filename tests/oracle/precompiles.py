@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from random import Random
 
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.utils import Prehashed, decode_dss_signature
+from cryptography.hazmat.primitives.hashes import SHA256
 from eth_account import Account as EthAccount
 from py_ecc.optimized_bls12_381.optimized_curve import G1, G2, multiply, normalize
 
-# Length of each contract's input, from 1 to 0x11.
+# Length of each contract's input.
 PRECOMPILE_SIZES = {
     1: 128,
     2: 70,
@@ -26,6 +29,7 @@ PRECOMPILE_SIZES = {
     15: 384,
     16: 64,
     17: 128,
+    0x100: 160,
 }
 PRECOMPILES = tuple(number.to_bytes(20) for number in PRECOMPILE_SIZES)
 
@@ -47,7 +51,7 @@ _BN_G2 = b"".join(
 
 def precompile_input(random: Random, number: int) -> bytes:
     """Return an input of a precompiled contract, sometimes with a fault."""
-    made = _valid(random, number)
+    made = p256_signature(random) if number == 0x100 else _valid(random, number)
     pick = random.random()
     if pick < 0.1:
         return made[: random.randrange(len(made))]
@@ -91,6 +95,20 @@ def _valid(random: Random, number: int) -> bytes:
             # One or two elements of the field.
             return (bytes(16) + b"\x12" + random.randbytes(47)) * (number - 15)
     return random.randbytes(PRECOMPILE_SIZES[number])
+
+
+def p256_signature(random: Random) -> bytes:
+    """Return a digest, a signature and its public key."""
+    key, digest = (
+        ec.derive_private_key(random.randrange(1, 1 << 200), _P256),
+        random.randbytes(32),
+    )
+    r, s = decode_dss_signature(key.sign(digest, ec.ECDSA(Prehashed(SHA256()))))
+    public = key.public_key().public_numbers()
+    return digest + b"".join(each.to_bytes(32) for each in (r, s, public.x, public.y))
+
+
+_P256 = ec.SECP256R1()
 
 
 def _field(value: int) -> bytes:

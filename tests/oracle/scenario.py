@@ -9,13 +9,14 @@ from eth_account import Account as EthAccount
 from eth_account.signers.local import LocalAccount
 
 from flask_noderpc.ethereum.domain.execution import AccountOverride, Environment, Overrides
+from flask_noderpc.ethereum.domain.forks import Fork
 from flask_noderpc.ethereum.domain.records import AccessListEntry
 from flask_noderpc.ethereum.engine.base import World
 from flask_noderpc.ethereum.protocol.validity import floor_gas, intrinsic_gas
 from flask_noderpc.protocol.secp256k1eth import to_checksum
 
 from .precompiles import PRECOMPILE_SIZES, PRECOMPILES, precompile_input
-from .programs import Programs, deploying
+from .programs import Programs
 
 CHAIN_ID = 9000
 BASE_FEE = 10**9
@@ -27,8 +28,8 @@ _CONTRACTS, _KEYS = 16, 6
 class Scenario:
     """Genesis, blocks and transactions that follow from a seed."""
 
-    def __init__(self, seed: int) -> None:
-        self.random = Random(seed)
+    def __init__(self, seed: int, fork: Fork) -> None:
+        self.random, self.fork = Random(seed), fork
         self.keys: list[LocalAccount] = [
             EthAccount.from_key(bytes([number + 1]) * 32) for number in range(_KEYS)
         ]
@@ -38,7 +39,7 @@ class Scenario:
         unseen = [b"\xdd" * 18 + bytes((0, n)) for n in range(4)]
         # The signing accounts may have delegated code: EIP-7702.
         self.addresses = [*own, *own, *self.contracts, *unseen, COINBASE, *PRECOMPILES[:3]]
-        self.programs = Programs(self.random, self.addresses)
+        self.programs = Programs(self.random, self.addresses, fork)
 
     def genesis(self) -> Overrides:
         """Return the accounts of the genesis."""
@@ -64,7 +65,10 @@ class Scenario:
             gas_limit=GAS_LIMIT,
             base_fee=BASE_FEE,
             prev_randao=number.to_bytes(32),
+            difficulty=number,
+            caps_tx_gas=True,
             blob_base_fee=1,
+            fork=self.fork,
         )
 
     def block(self, world: World, count: int) -> tuple[bytes, ...]:
@@ -79,7 +83,7 @@ class Scenario:
         choose, key = self.random.choice, self.random.choice(self.keys[:-1])
         nonce = nonces[key.address]
         nonces[key.address] += 1
-        kind = choose((0, 1, 2, 2, 4))
+        kind = choose((0, 1, 2, 2, 4) if self.fork.max_tx_type >= 4 else (0, 1, 2))
         fields: dict[str, Any] = {
             "nonce": nonce,
             "chainId": CHAIN_ID,
@@ -117,8 +121,8 @@ class Scenario:
         creates = self.random.random() < 0.2
         if creates and self.random.random() < 0.2:
             data = bytes(choose((49_152, 49_153)))
-        least = intrinsic_gas(data, creates)
-        floor = floor_gas(data)
+        least = intrinsic_gas(self.fork, data, creates)
+        floor = floor_gas(self.fork, data)
         fields: dict[str, Any] = {
             "chainId": CHAIN_ID,
             "nonce": account.nonce + choose((0,) * 9 + (1,)),
@@ -127,7 +131,7 @@ class Scenario:
             "data": data,
         }
         fee = choose((BASE_FEE, BASE_FEE, BASE_FEE - 1))
-        kind = choose((0, 1, 2, 4))
+        kind = choose((0, 1, 2, 4) if self.fork.max_tx_type >= 4 else (0, 1, 2))
         if kind == 0:
             # EELS accepts any chain ID in typed transactions.
             fields["chainId"] = choose((CHAIN_ID,) * 9 + (1,))
@@ -153,15 +157,15 @@ class Scenario:
         listed = [AccessListEntry(b"", e["storageKeys"]) for e in fields.get("accessList", ())]
         allowed = fields.get("authorizationList", ())
         data = fields["data"]
-        least = intrinsic_gas(data, not fields["to"], tuple(listed), tuple(allowed))
+        least = intrinsic_gas(self.fork, data, not fields["to"], tuple(listed), tuple(allowed))
         more = (0, 2_000, 30_000, 100_000, 500_000, 500_000, 500_000, 2_000_000)
         if self.random.random() < 0.02:
             return least - 1
-        return max(least, floor_gas(data)) + self.random.choice(more)
+        return max(least, floor_gas(self.fork, data)) + self.random.choice(more)
 
     def _initcode(self) -> bytes:
         if self.random.random() < 0.6:
-            return deploying(self.programs.program())
+            return self.programs.deploying(self.programs.program())
         return self.programs.program()
 
     def _access_list(self) -> list[dict[str, Any]]:

@@ -7,6 +7,7 @@ clients of Ethermint chains can read them; the app hash is the state root.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ...backends.base.application import (
@@ -27,6 +28,7 @@ from ...domain.time import SECOND
 from ...errors import (
     BackendError,
     BlockNotExecuted,
+    ConfigurationError,
     ExecutionFailed,
     InvalidTransaction,
     StoreError,
@@ -37,13 +39,27 @@ from ..domain.execution import (
     CODE_SIZE_LIMIT,
     NO_STORAGE,
     Account,
+    AccountOverride,
     Environment,
     Outcome,
     Overrides,
     StateChange,
+    history_slot,
 )
-from ..domain.records import Transaction
+from ..domain.forks import (
+    HISTORY_ADDRESS,
+    HISTORY_CODE,
+    OSAKA,
+    Activation,
+    Fork,
+    Schedule,
+    extended,
+    fork_at,
+)
+from ..domain.records import ZERO_HASH, Transaction
 from ..engine.jobs import ExecuteBlock, ExecutedBlock, Patch, RefusedTransaction
+from ..engine.state import State
+from ..engine.stored import StoredState
 from ..protocol import accounts, validity
 from ..protocol.ethermint import COINBASE, Layout, TransactionResult, event, tx_events
 from ..protocol.transactions import decode, refuse_long_lists
@@ -58,6 +74,8 @@ from .state import (
     EvmRuntime,
     head,
     head_records,
+    schedule,
+    schedule_record,
     undo_changes,
     verify_records,
 )
@@ -72,6 +90,16 @@ CODESPACE = "evm"
 _DECODED_TXS, _DECODED_BYTES = 10_000, 32 << 20
 # Approximate size in memory of a decoded transaction without its data.
 _TX_OBJECT_BYTES = 2048
+
+
+@dataclass(frozen=True, slots=True)
+class ForkRules:
+    """Forks of a chain: the one that it begins with, and those of later heights."""
+
+    first: Fork = OSAKA
+    scheduled: Schedule = ()
+    caps_tx_gas: bool = True
+    """True if a transaction's gas limit has the fork's maximum (EIP-7825)."""
 
 
 class EvmApplication(Application):
@@ -96,10 +124,15 @@ class EvmApplication(Application):
         dev: bool = False,
         takes_unprotected_txs: bool = False,
         code_size_limit: int = CODE_SIZE_LIMIT,
+        forks: ForkRules | None = None,
     ) -> None:
         self._state, self._runtime, self._chain_id = state, runtime, chain_id
         self._dev, self._takes_unprotected_txs = dev, takes_unprotected_txs
         self._code_size_limit = code_size_limit
+        self._forks = forks or ForkRules()
+        latest = head(state)
+        # Refuse a wrong setting at once.
+        self._schedule(latest.height + 1 if latest else 1)
         self._decoded = LRUCache[bytes, Transaction](
             _DECODED_TXS, _DECODED_BYTES, _weight, runtime.memory
         )
@@ -124,6 +157,10 @@ class EvmApplication(Application):
 
     def init_chain(self, genesis: Genesis) -> InitChain:
         overrides = evm_genesis.accounts(genesis.app_state)
+        if self._dev and self._forks.first.has_history_contract:
+            # anvil's genesis has this contract, too.
+            contract = AccountOverride(nonce=1, code=HISTORY_CODE)
+            overrides = {HISTORY_ADDRESS: contract, **overrides}
         change = StateChange(NO_STORAGE)
         if overrides:
             change = self._runtime.execute(Patch(NO_STORAGE, overrides))
@@ -137,7 +174,11 @@ class EvmApplication(Application):
         return InitChain(
             app_hash=change.root,
             consensus_params=update,
-            changes={**change.written, **head_records(first)},
+            changes={
+                **change.written,
+                **head_records(first),
+                **schedule_record(self._schedule(1)),
+            },
         )
 
     def describe_genesis(self, genesis: Genesis) -> Mapping[str, str]:
@@ -177,8 +218,7 @@ class EvmApplication(Application):
             if not (decoded.is_signed or unsigned):
                 raise InvalidTransaction("invalid transaction v, r, s values")
             latest = self._head()
-            limits = latest.gas_limit, self._code_size_limit
-            validity.check_form(decoded, self._chain_id, *limits)
+            validity.check_form(decoded, self._next_environment(latest))
             account = self._account(latest, decoded.sender)
             validity.check_nonce(decoded, account)
             if not self._dev:
@@ -217,6 +257,7 @@ class EvmApplication(Application):
             lambda sender: self._account(latest, sender),
             latest.next_base_fee,
             limits,
+            self._next_environment(latest).fork,
         )
         return self._backoff.limit(selected)
 
@@ -229,14 +270,12 @@ class EvmApplication(Application):
                 txs.append(patched.add(change_of(tx)))
             else:
                 txs.append(tx)
-        environment = Environment(
-            chain_id=self._chain_id,
-            number=block.height,
+        environment = replace(
+            self._next_environment(latest),
             timestamp=block.time // SECOND,
             coinbase=latest.coinbase or block.proposer_address,
-            gas_limit=latest.gas_limit,
             base_fee=patched.base_fee,
-            code_size_limit=self._code_size_limit,
+            parent_hash=block.last_commit.block_id.hash or ZERO_HASH,
         )
         if patched.state is not None:
             executed = ExecutedBlock(patched.state, (None,) * len(txs))
@@ -259,15 +298,46 @@ class EvmApplication(Application):
             begin_events=_begin_events(latest, environment),
             end_events=(event("block_gas", height=str(block.height), amount=str(gas)),),
             consensus_param_updates=patched.updates(),
-            changes={**executed.change.written, **head_records(new_head)},
+            changes={
+                **executed.change.written,
+                **head_records(new_head),
+                **self._new_schedule(block.height),
+            },
         )
+
+    def _next_environment(self, latest: EvmHead) -> Environment:
+        """Return the environment of the next block, without its time and coinbase."""
+        height = latest.height + 1
+        return Environment(
+            chain_id=self._chain_id,
+            number=height,
+            timestamp=0,
+            gas_limit=latest.gas_limit,
+            base_fee=latest.next_base_fee,
+            code_size_limit=self._code_size_limit,
+            fork=fork_at(self._schedule(height), height),
+            caps_tx_gas=self._forks.caps_tx_gas,
+        )
+
+    def _schedule(self, height: int) -> Schedule:
+        """Return the recorded forks; from a height on, the scheduled forks of the setting."""
+        latest, later = head(self._state), self._forks.scheduled
+        first = (Activation(0, self._forks.first),)
+        recorded = first if latest is None else schedule(self._state)
+        try:
+            return extended(recorded, later, height) if later else recorded
+        except ValueError as error:
+            raise ConfigurationError(f"NODERPC_EVM_FORKS: {error}") from None
+
+    def _new_schedule(self, height: int) -> Mapping[bytes, bytes]:
+        """Return the record of the forks if the setting changes it."""
+        forks = self._schedule(height)
+        return {} if forks == schedule(self._state) else schedule_record(forks)
 
     def _executed(self, block: BlockRequest, job: ExecuteBlock) -> ExecutedBlock:
         if not block.txs and not self._backoff.has_suspects():
-            # An empty block has no system calls, rewards or withdrawals, so the state does not
-            # change.
             self._backoff.record_success(block.txs)
-            return ExecutedBlock(StateChange(job.root), ())
+            return ExecutedBlock(self._empty_change(job), ())
         try:
             executed = self._runtime.execute(job)
         except Exception as error:
@@ -282,6 +352,20 @@ class EvmApplication(Application):
             raise BlockNotExecuted(block.height, len(block.txs), reason) from None
         self._backoff.record_success(block.txs)
         return executed
+
+    def _empty_change(self, job: ExecuteBlock) -> StateChange:
+        """Return the change by an empty block, without an executor.
+
+        There are no rewards or withdrawals. A chain with the history contract stores the
+        parent's hash there.
+        """
+        state = State(StoredState(self._runtime.record, job.root), keeps_names=self._dev)
+        if not state.code(HISTORY_ADDRESS):
+            return StateChange(job.root)
+        slot, parent_hash = history_slot(job.environment.number), job.environment.parent_hash
+        state.set_storage(HISTORY_ADDRESS, slot, int.from_bytes(parent_hash))
+        state.persist()
+        return StateChange(state.root, state.written())
 
     def undo_changes(self, height: int) -> Changes:
         return undo_changes(self._state, self._head().height, height)

@@ -14,7 +14,7 @@ from ...backends.sql.store import ChainStore
 from ...errors import BlockNotFound, HeightNotAvailable
 from ...executors.process import serve
 from ...lru import CacheMemory
-from ..engine.pyevm import PyEvm
+from ..engine.evm import Evm
 from .state import CachedNodeStore
 
 
@@ -37,4 +37,4 @@ if __name__ == "__main__":
     store, cache_bytes, niceness, names, descriptor = sys.argv[1:]
     os.nice(int(niceness))
     node_store = StoredNodes(open_store(store), int(cache_bytes))
-    serve(PyEvm(node_store, keeps_names=names == "1"), int(descriptor))
+    serve(Evm(node_store, keeps_names=names == "1"), int(descriptor))

@@ -9,15 +9,10 @@ from ...backends.base.application import AppState
 from ...errors import ConfigurationError
 from ...lru import CacheMemory
 from ...settings import Settings
+from ..domain.forks import fork_named
 from ..settings import EthereumSettings, takes_unprotected_txs
-from .application import EvmApplication
+from .application import EvmApplication, ForkRules
 from .state import EvmRuntime, ExecutionLimits
-
-# Packages that the EVM engine needs, by imported module.
-_ENGINE = {
-    "eth": "py-evm",
-    "py_arkworks_bls12381": "py-arkworks-bls12381",
-}
 
 
 def evm(
@@ -26,12 +21,12 @@ def evm(
     """Return the factory of the application; raise
     :exc:`~flask_noderpc.errors.ConfigurationError` if a package is missing."""
     own = settings.of(EthereumSettings)
-    # Executor processes import these packages, and without this check would fail later.
-    for module, package in _ENGINE.items():
-        if find_spec(module) is None:
-            raise ConfigurationError(
-                f"NODERPC_APPLICATION = 'evm' needs {package}: pip install 'flask-noderpc[evm]'"
-            )
+    # Executor processes import this package, and without this check would fail later.
+    if find_spec("py_arkworks_bls12381") is None:
+        raise ConfigurationError(
+            "NODERPC_APPLICATION = 'evm' needs py-arkworks-bls12381: pip install"
+            " 'flask-noderpc[evm]'"
+        )
     limits = ExecutionLimits(own.evm_executors, call_s=own.evm_timeout)
     return lambda state: EvmApplication(
         state,
@@ -40,4 +35,9 @@ def evm(
         dev=settings.dev,
         takes_unprotected_txs=takes_unprotected_txs(settings),
         code_size_limit=own.evm_code_size_limit,
+        forks=ForkRules(
+            fork_named(own.evm_hardfork),
+            own.evm_forks,
+            caps_tx_gas=own.evm_enable_tx_gas_limit or not settings.dev,
+        ),
     )

@@ -8,6 +8,7 @@ contracts, and a slow transaction must not halt the chain.
 from __future__ import annotations
 
 import heapq
+import sys
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 
@@ -15,10 +16,14 @@ from ...backends.base.application import BlockLimits
 from ...protocol.comet.chain_state import tx_bytes
 from ...protocol.comet.hashes import tx_hash
 from ..domain.execution import Account
+from ..domain.forks import Fork
 from ..domain.records import Transaction
-from ..protocol.validity import MAX_BLOBS, max_cost
+from ..protocol.validity import max_cost
 
 _Queue = list[Transaction]
+
+# Maximum bytes of a block's RLP without the transactions.
+_HEADER = 2048
 
 
 def select_txs(
@@ -26,6 +31,7 @@ def select_txs(
     account: Callable[[bytes], Account],
     base_fee: int,
     limits: BlockLimits,
+    fork: Fork,
 ) -> tuple[bytes, ...]:
     """Return the raw transactions to include in a block, out of the pending ones.
 
@@ -40,12 +46,14 @@ def select_txs(
         _push(heads, queue, order, base_fee)
     selected: list[bytes] = []
     size = gas = blobs = 0
+    max_blobs = fork.blobs.max if fork.blobs else 0
+    max_bytes = sys.maxsize if fork.max_block_bytes is None else fork.max_block_bytes - _HEADER
     while heads:
         _, order, queue = heapq.heappop(heads)
         tx = queue.pop()
         blobs_after = blobs + len(tx.blob_versioned_hashes)
         fits = limits.fits(size + tx_bytes(tx.raw), gas + tx.gas)
-        if not fits or blobs_after > MAX_BLOBS:
+        if not fits or blobs_after > max_blobs or size + len(tx.raw) > max_bytes:
             continue
         size, gas, blobs = size + tx_bytes(tx.raw), gas + tx.gas, blobs_after
         selected.append(tx.raw)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar
 
@@ -13,6 +14,7 @@ from ...errors import InvalidBlock, ResultNotFound
 from ...executors.pool import Executors, module_command
 from ...lru import CacheMemory, LRUCache
 from ...protocol.secp256k1eth import keccak
+from ..domain.forks import PRAGUE, Activation, Schedule, fork_named
 from ..engine.base import Job
 from ..protocol import accounts, rlp
 from ..protocol.trie import NodeMissing
@@ -76,6 +78,31 @@ def head_at(state: AppState, height: int) -> EvmHead | None:
     """Return the record of a block; height 0 is the genesis."""
     stored = state.get(_AT % height)
     return None if stored is None else EvmHead.decode(stored)
+
+
+_FORKS = b"evm:forks"
+
+
+def schedule(state: AppState) -> Schedule:
+    """Return the chain's forks; a store that was made before it recorded them has Prague."""
+    stored = state.get(_FORKS)
+    return (Activation(0, PRAGUE),) if stored is None else _decoded_schedule(stored)
+
+
+def schedule_record(forks: Schedule) -> dict[bytes, bytes]:
+    """Return the key-value record of a chain's forks."""
+    items: list[rlp.Item] = [[each.height, each.fork.name.encode()] for each in forks]
+    return {_FORKS: rlp.encode(items)}
+
+
+@lru_cache(4)
+def _decoded_schedule(stored: bytes) -> Schedule:
+    items, forks = rlp.Reader(stored).list("forks"), list[Activation]()
+    while not items.done:
+        item = items.list("fork")
+        height, name = int.from_bytes(item.string("height")), item.string("name").decode()
+        forks.append(Activation(height, fork_named(name)))
+    return tuple(forks)
 
 
 def undo_changes(state: AppState, latest: int, height: int) -> dict[bytes, bytes | None]:
@@ -185,6 +212,9 @@ class EvmRuntime(EvmState):
         if head is None:
             raise ResultNotFound(f"the state of block {height} is not stored")
         return head.root
+
+    def forks(self) -> Schedule:
+        return schedule(self._state)
 
     def record(self, digest: bytes) -> bytes | None:
         return self._node_store.record(digest)

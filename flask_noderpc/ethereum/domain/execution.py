@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from .forks import HISTORY_ADDRESS, HISTORY_BLOCKS, OSAKA, Fork
 from .records import (
     ACCESS_LIST,
     BLOB,
@@ -33,10 +34,6 @@ CODE_SIZE_LIMIT = 24_576
 
 # EIP-7702: the code of a delegating account is this prefix and the delegate's address.
 DELEGATION = bytes.fromhex("ef0100")
-
-
-# Addresses of the precompiled contracts up to EIP-2537.
-PRECOMPILES = frozenset(number.to_bytes(20) for number in range(1, 0x12))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +79,21 @@ class Environment:
     gas_limit: int
     base_fee: int = 0
     prev_randao: bytes = ZERO_HASH
+    difficulty: int = 0
+    parent_hash: bytes = ZERO_HASH
     blob_base_fee: int = MIN_BLOB_FEE
+    fork: Fork = OSAKA
+    caps_tx_gas: bool = False
+    """True if a transaction's gas limit has the fork's maximum (EIP-7825)."""
     code_size_limit: int = CODE_SIZE_LIMIT
     """Maximum bytes of a contract's code; init code may have twice as many."""
     hashes: Mapping[int, bytes] = field(default_factory=dict)
     """Hashes by number of earlier blocks that are simulated, and so not stored."""
+
+    @property
+    def randao_or_difficulty(self) -> int:
+        """Value of instruction 0x44: the random value from Paris on (EIP-4399)."""
+        return int.from_bytes(self.prev_randao) if self.fork.has_randao else self.difficulty
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,6 +169,18 @@ class AccountOverride:
 
 Overrides = Mapping[bytes, AccountOverride]
 """State overrides by address."""
+
+
+def history_slot(number: int) -> int:
+    """Return the slot where a block stores its parent's hash in the history contract
+    (EIP-2935)."""
+    return (number - 1) % HISTORY_BLOCKS
+
+
+def history_override(environment: Environment) -> Overrides:
+    """Return the change of the history contract at the beginning of a block."""
+    slot = history_slot(environment.number).to_bytes(32)
+    return {HISTORY_ADDRESS: AccountOverride(state_diff={slot: environment.parent_hash})}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

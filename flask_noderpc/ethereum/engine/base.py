@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from typing import Final, Generic, Protocol, TypeVar
 
 from ..domain.execution import Account, Environment, Message, Outcome, Overrides, StateChange
+from .frames import Tracer
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -21,77 +22,6 @@ class NodeStore(Protocol):
 
     def block_hash(self, height: int) -> bytes | None:
         """Return the hash of a block."""
-
-
-class Frame(Protocol):
-    """A call frame, as a tracer sees it."""
-
-    depth: int
-    kind: str
-    """``CALL``, ``STATICCALL``, ``DELEGATECALL``, ``CALLCODE``, ``CREATE``, ``CREATE2``."""
-    sender: bytes
-    to: bytes
-    """Account whose storage the code uses."""
-    code_address: bytes
-    value: int
-    gas: int
-    data: bytes
-    refund: int
-    """Gas that is refunded however the frame ends (EIP-7702)."""
-
-
-class Step(Protocol):
-    """An instruction that is about to run."""
-
-    pc: int
-    op: int
-    gas: int
-
-    @property
-    def frame(self) -> Frame:
-        """The call frame of the instruction."""
-
-    @property
-    def refund(self) -> int:
-        """Gas that will be refunded."""
-
-    def stack(self) -> list[int]:
-        """Return the whole stack, with the top last."""
-
-    def memory(self) -> bytes:
-        """Return the whole memory."""
-
-    def return_data(self) -> bytes:
-        """Return the data that the last call returned."""
-
-    def storage(self, address: bytes, slot: int) -> int:
-        """Return the current value of a storage slot."""
-
-
-class Tracer:
-    """Observes the execution of a message; this class does nothing.
-
-    ``step`` is called before an instruction, and ``stepped`` after it, or before the call frame
-    that it begins; ``cost`` includes the gas that is passed to that frame.
-    """
-
-    def enter(self, frame: Frame) -> None:
-        """Handle the beginning of a call frame."""
-
-    def step(self, step: Step) -> None:
-        """Handle an instruction that is about to run."""
-
-    def stepped(self, step: Step, cost: int, error: str) -> None:
-        """Handle an instruction that has run, has failed, or begins a call frame."""
-
-    def log(self, address: bytes, topics: tuple[bytes, ...], data: bytes) -> None:
-        """Handle a log that a contract emits."""
-
-    def selfdestruct(self, address: bytes, beneficiary: bytes, balance: int) -> None:
-        """Handle the self-destruction of a contract."""
-
-    def exit(self, frame: Frame, output: bytes, gas_used: int, error: str) -> None:
-        """Handle the end of a call frame."""
 
 
 class World(ABC):
@@ -150,7 +80,7 @@ class Job(ABC, Generic[T_co]):
 
 _ROWS = {
     0x00: "STOP ADD MUL SUB DIV SDIV MOD SMOD ADDMOD MULMOD EXP SIGNEXTEND",
-    0x10: "LT GT SLT SGT EQ ISZERO AND OR XOR NOT BYTE SHL SHR SAR",
+    0x10: "LT GT SLT SGT EQ ISZERO AND OR XOR NOT BYTE SHL SHR SAR CLZ",
     0x20: "KECCAK256",
     0x30: "ADDRESS BALANCE ORIGIN CALLER CALLVALUE CALLDATALOAD CALLDATASIZE CALLDATACOPY"
     " CODESIZE CODECOPY GASPRICE EXTCODESIZE EXTCODECOPY RETURNDATASIZE RETURNDATACOPY"

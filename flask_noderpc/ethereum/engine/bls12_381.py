@@ -1,8 +1,9 @@
-"""Precompiled contracts of the curve BLS12-381, as in EIP-2537."""
+"""Precompiled contracts of the curve BLS12-381, as in EIP-2537 and EIP-4844."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from hashlib import sha256
 from typing import Any
 
 from py_arkworks_bls12381 import GT, G1Point, G2Point, Scalar
@@ -142,3 +143,48 @@ def _encoded(point: Any) -> bytes:
 
 
 _G1_ZERO, _G2_ZERO = G1Point.identity(), G2Point.identity()
+
+
+# EIP-4844: a point that the KZG ceremony made, its secret times the generator of G2.
+_TAU = bytes.fromhex(
+    "b5bfd7dd8cdeb128843bc287230af38926187075cbfbefa81009a2ce615ac53d"
+    "2914e5870cb452d2afaaab24f3499f72185cbfee53492714734429b7b38608e2"
+    "3926c911cceceac9a36851477ba4c60b087041de621000edc98edada20c1def2"
+)
+# The generators of G1 and G2.
+_G1_ONE, _G2_ONE = G1Point(), G2Point()
+_ORDER = 0x73EDA753299D7D483339D80809A1D80553BDA402FFFE5BFEFFFFFFFF00000001
+_BLOB_FIELDS = 4096
+_HASH_VERSION = b"\x01"
+_KZG_BYTES = 192
+
+
+def evaluate_point(data: bytes) -> bytes:
+    """Verify that the polynomial of a commitment has a value at a point (EIP-4844).
+
+    The data is a versioned hash, the point, the value, the commitment and the proof. Return
+    the number of a blob's fields and their modulus; raise :exc:`ValueError` with geth's text.
+    """
+    if len(data) != _KZG_BYTES:
+        raise ValueError(LENGTH)
+    commitment, proof = data[96:144], data[144:]
+    if _HASH_VERSION + sha256(commitment).digest()[1:] != data[:32]:
+        raise ValueError("mismatched versioned hash")
+    if not _is_proven(data[32:64], data[64:96], commitment, proof):
+        raise ValueError("error verifying kzg proof: can't verify opening proof")
+    return _BLOB_FIELDS.to_bytes(32) + _ORDER.to_bytes(32)
+
+
+def _is_proven(point: bytes, value: bytes, commitment: bytes, proof: bytes) -> bool:
+    try:
+        z, y = Scalar.from_be_bytes(point), Scalar.from_be_bytes(value)
+        committed, proven = map(G1Point.from_compressed_bytes, (commitment, proof))
+    except ValueError:
+        return False
+    if (committed.to_compressed_bytes(), proven.to_compressed_bytes()) != (commitment, proof):
+        # There is one form of a point, and the library takes others of the point at infinity.
+        return False
+    tau = G2Point.from_compressed_bytes_unchecked(_TAU)
+    # e(commitment - y, 1) = e(proof, tau - z), with the generators as units.
+    left, right = committed - _G1_ONE * y, tau - _G2_ONE * z
+    return bool(GT.pairing_check([left, -proven], [_G2_ONE, right]))

@@ -15,13 +15,16 @@ from ..domain.execution import (
     Outcome,
     Overrides,
     StateChange,
+    history_override,
     message_of,
 )
+from ..domain.forks import HISTORY_ADDRESS
 from ..domain.records import GAS_PER_BLOB, AccessListEntry, Transaction
 from ..protocol import validity
 from ..protocol.transactions import decode
 from ..protocol.validity import floor_gas, intrinsic_gas
-from .base import EvmEngine, Job, Tracer, World
+from .base import EvmEngine, Job, World
+from .frames import Tracer
 from .tracers.base import Deadline, MultiTracer, Origin, OutputLimit, TracerConfig
 from .tracers.prestate import AccessListTracer
 
@@ -67,7 +70,7 @@ class ExecuteBlock(Job[ExecutedBlock]):
     """True if accounts with code may have signed transactions, against EIP-3607."""
 
     def __call__(self, engine: EvmEngine) -> ExecutedBlock:
-        world = engine.world(self.root)
+        world = _begun(engine, self.root, self.environment)
         outcomes = tuple(self._execute(world, each) for each in self.txs)
         return ExecutedBlock(world.commit(), outcomes)
 
@@ -91,13 +94,23 @@ class ExecuteBlock(Job[ExecutedBlock]):
         return tx, world.run(self.environment, message)
 
 
+def _begun(engine: EvmEngine, root: bytes, environment: Environment) -> World:
+    """Return the state at the first transaction of a block.
+
+    EIP-2935: a chain with the history contract first stores the parent's hash there.
+    """
+    world = engine.world(root)
+    if world.code(HISTORY_ADDRESS):
+        world.patch(history_override(environment))
+    return world
+
+
 def check(
     world: World, environment: Environment, tx: Transaction, *, contracts_send: bool
 ) -> None:
     """Raise :exc:`~flask_noderpc.errors.InvalidTransaction` for a transaction that is not valid
     now."""
-    limits = environment.gas_limit, environment.code_size_limit
-    validity.check_form(tx, environment.chain_id, *limits)
+    validity.check_form(tx, environment)
     account = world.account(tx.sender)
     validity.check_turn(tx, account)
     if tx.is_signed and not contracts_send:
@@ -144,7 +157,7 @@ class Estimate(Call):
 
     def __call__(self, engine: EvmEngine) -> Outcome:
         message = self._affordable(self.world(engine))
-        if message.gas < _least_gas(message):
+        if message.gas < self._least_gas(message):
             return Outcome(gas_used=message.gas, max_used_gas=message.gas, error=OUT_OF_GAS)
         affordable = replace(self, message=message)
         first = Call.__call__(affordable, engine)
@@ -156,7 +169,7 @@ class Estimate(Call):
         """Search for the limit like geth's eth/gasestimator, starting from the gas that was
         used."""
         # The gas used may be below the intrinsic gas, as EIP-7702 refunds gas afterwards.
-        low, high = max(first.gas_used, _least_gas(self.message)) - 1, self.message.gas
+        low, high = max(first.gas_used, self._least_gas(self.message)) - 1, self.message.gas
         for guess in self._guesses(first):
             if low < guess < high:
                 if self._with(engine, guess).error:
@@ -190,6 +203,12 @@ class Estimate(Call):
         yield first.max_used_gas
         yield (first.max_used_gas + 2300) * 64 // 63
 
+    def _least_gas(self, message: Message) -> int:
+        """Return the lowest gas limit with which a message can start."""
+        fork, lists = self.environment.fork, (message.access_list, message.authorizations)
+        minimum = intrinsic_gas(fork, message.data, message.to is None, *lists)
+        return max(minimum, floor_gas(fork, message.data))
+
     def _with(self, engine: EvmEngine, gas: int) -> Outcome:
         world = self.world(engine)
         return world.run(self.environment, replace(self.message, gas=gas))
@@ -197,13 +216,6 @@ class Estimate(Call):
 
 # The error ratio that geth's eth_estimateGas passes to eth/gasestimator.
 _GOOD_ENOUGH = 0.015
-
-
-def _least_gas(message: Message) -> int:
-    """Return the lowest gas limit with which a message can start."""
-    lists = message.access_list, message.authorizations
-    minimum = intrinsic_gas(message.data, message.to is None, *lists)
-    return max(minimum, floor_gas(message.data))
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +259,7 @@ class TraceBlock(Job[tuple[bytes, ...]]):
     tracing: Tracing
 
     def __call__(self, engine: EvmEngine) -> tuple[bytes, ...]:
-        world = engine.world(self.root)
+        world = _begun(engine, self.root, self.environment)
         logs = replay(world, self.environment, self.txs[: self.first])
         output_limit = OutputLimit(self.tracing.max_bytes)
         traces = []
@@ -294,8 +306,9 @@ class TraceCall(Job[bytes]):
     """The block in which ``txs`` run."""
 
     def __call__(self, engine: EvmEngine) -> bytes:
-        world = engine.world(self.root)
-        logs = replay(world, self.around or self.environment, self.txs)
+        around = self.around or self.environment
+        world = _begun(engine, self.root, around) if self.txs else engine.world(self.root)
+        logs = replay(world, around, self.txs)
         world.patch(self.overrides)
         _check_message(world, self.environment, self.message)
         output_limit = OutputLimit(self.tracing.max_bytes)

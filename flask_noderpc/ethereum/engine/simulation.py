@@ -19,13 +19,16 @@ from ..domain.execution import (
     Outcome,
     Overrides,
     environment_for_call,
+    history_override,
     message_of,
 )
+from ..domain.forks import HISTORY_ADDRESS, Schedule, fork_at
 from ..domain.records import (
     BLOB,
     DYNAMIC_FEE,
     LEGACY,
     ZERO_ADDRESS,
+    ZERO_HASH,
     Header,
     Transaction,
 )
@@ -56,6 +59,7 @@ class Rules:
 
     chain_id: int
     code_size_limit: int
+    forks: Schedule
     gas_cap: int
     """Gas limit of all calls together."""
     validation: bool
@@ -113,6 +117,8 @@ class _Simulation:
     ) -> SimulatedBlock:
         environment = self._environment(parent, block.changes, hashes)
         self._output_limit.take(_BLOCK_BYTES)
+        if self._world.code(HISTORY_ADDRESS):
+            self._world.patch(history_override(environment))
         self._world.patch(block.overrides)
         executed: list[ExecutedTransaction] = []
         called: list[CallOutcome] = []
@@ -137,6 +143,8 @@ class _Simulation:
                 chain_id=self._rules.chain_id,
                 code_size_limit=self._rules.code_size_limit,
                 number=parent.number + 1,
+                parent_hash=parent.hash or ZERO_HASH,
+                fork=fork_at(self._rules.forks, changes.number or parent.number + 1),
                 timestamp=parent.timestamp,
                 coinbase=parent.miner or ZERO_ADDRESS,
                 gas_limit=parent.gas_limit,
@@ -175,7 +183,7 @@ class _Simulation:
             validity.check_turn(tx, account)
             validity.check_last_nonce(tx)
             validity.check_fee(tx, base_fee)
-            validity.check_blobs(tx, blob_fee)
+            validity.check_blobs(tx, environment.fork, blob_fee)
             dearest = replace(message, gas_price=tx.fee_cap)
             validity.check_message_funds(dearest, account.balance, blob_fee)
         elif 0 < message.gas_price < base_fee:

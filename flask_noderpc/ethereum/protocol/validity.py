@@ -1,4 +1,4 @@
-"""Rules for transactions with geth's error texts: admission, intrinsic gas, base fee (Prague).
+"""Rules for transactions with geth's error texts: admission, intrinsic gas, base fee.
 
 geth: core/txpool/validation.go and core/state_transition.go.
 """
@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from ...errors import InvalidTransaction
 from ..domain.execution import CODE_SIZE_LIMIT, DELEGATION, Account, Environment, Message
+from ..domain.forks import Fork
 from ..domain.records import (
     BLOB,
     GAS_PER_BLOB,
-    MIN_BLOB_FEE,
     SET_CODE,
     AccessListEntry,
     Authorization,
@@ -20,8 +20,8 @@ from ..domain.records import (
 # The Yellow Paper's fee schedule; EIP-2028 and EIP-2930.
 _TX, _CREATE, _ZERO, _BYTE = 21_000, 32_000, 4, 16
 _ADDRESS, _KEY = 2_400, 1_900
-# EIP-3860, EIP-7702, EIP-7623.
-_INITCODE_WORD, _AUTHORIZATION, _FLOOR = 2, 25_000, 10
+# EIP-7702.
+_AUTHORIZATION = 25_000
 
 _MAX_NONCE = (1 << 64) - 1
 
@@ -35,6 +35,7 @@ CHANGE_DENOMINATOR = 8
 
 
 def intrinsic_gas(
+    fork: Fork,
     data: bytes,
     creates: bool,
     access_list: tuple[AccessListEntry, ...] = (),
@@ -44,20 +45,15 @@ def intrinsic_gas(
     zeros = data.count(0)
     gas = _TX + _ZERO * zeros + _BYTE * (len(data) - zeros)
     if creates:
-        gas += _CREATE + initcode_gas(data)
+        gas += _CREATE + fork.initcode_word_gas * ((len(data) + 31) // 32)
     gas += sum(_ADDRESS + _KEY * len(entry.storage_keys) for entry in access_list)
     return gas + _AUTHORIZATION * len(authorizations)
 
 
-def initcode_gas(data: bytes) -> int:
-    """Return the gas for the words of the code that creates a contract (EIP-3860)."""
-    return _INITCODE_WORD * ((len(data) + 31) // 32)
-
-
-def floor_gas(data: bytes) -> int:
+def floor_gas(fork: Fork, data: bytes) -> int:
     """Return the minimum gas of a transaction with this calldata (EIP-7623)."""
     zeros = data.count(0)
-    return _TX + _FLOOR * (zeros + 4 * (len(data) - zeros))
+    return _TX + fork.floor_token_gas * (zeros + 4 * (len(data) - zeros))
 
 
 def next_base_fee(fee: int, gas_used: int, gas_limit: int) -> int:
@@ -93,22 +89,30 @@ def check_protected(tx: Transaction) -> None:
         )
 
 
-def check_form(
-    tx: Transaction, chain_id: int, gas_limit: int, code_size_limit: int = CODE_SIZE_LIMIT
-) -> None:
+def check_form(tx: Transaction, environment: Environment) -> None:
     """Refuse a transaction that is invalid in any state; raise ``InvalidTransaction``."""
+    fork, chain_id = environment.fork, environment.chain_id
+    if tx.type > fork.max_tx_type:
+        raise InvalidTransaction(
+            f"transaction type not supported: type {tx.type} rejected, as this block has the"
+            f" rules of {fork.name}"
+        )
     if tx.chain_id is not None and tx.chain_id != chain_id:
         raise InvalidTransaction(
             f"invalid chain id for signer: have {tx.chain_id} want {chain_id}"
         )
     # A transaction must be able to deploy code of the maximum size.
-    max_bytes = MAX_BYTES + 2 * max(0, code_size_limit - CODE_SIZE_LIMIT)
+    max_bytes = MAX_BYTES + 2 * max(0, environment.code_size_limit - CODE_SIZE_LIMIT)
     if len(tx.raw) > max_bytes:
         raise InvalidTransaction(
             f"oversized data: transaction size {len(tx.raw)}, limit {max_bytes}"
         )
-    _check_initcode(tx.to, tx.data, code_size_limit)
-    if tx.gas > gas_limit:
+    _check_initcode(tx.to, tx.data, environment)
+    if environment.caps_tx_gas and fork.max_tx_gas is not None and tx.gas > fork.max_tx_gas:
+        raise InvalidTransaction(
+            f"transaction gas limit too high (cap: {fork.max_tx_gas}, tx: {tx.gas})"
+        )
+    if tx.gas > environment.gas_limit:
         raise InvalidTransaction("exceeds block gas limit")
     max_fee, tip = tx.max_fee_per_gas, tx.max_priority_fee_per_gas
     if max_fee is not None and tip is not None and tip > max_fee:
@@ -116,25 +120,22 @@ def check_form(
             "max priority fee per gas higher than max fee per gas:"
             f" maxPriorityFeePerGas: {tip}, maxFeePerGas: {max_fee}"
         )
-    intrinsic = intrinsic_gas(tx.data, tx.to is None, tx.access_list, tx.authorizations)
-    _check_gas(tx.gas, intrinsic, tx.data)
-    _check_lists(tx)
+    check_last_nonce(tx)
+    intrinsic = intrinsic_gas(fork, tx.data, tx.to is None, tx.access_list, tx.authorizations)
+    _check_gas(tx.gas, intrinsic, fork, tx.data)
+    _check_lists(tx, environment)
 
 
-def _check_lists(tx: Transaction) -> None:
+def _check_lists(tx: Transaction, environment: Environment) -> None:
     if tx.type == SET_CODE and not tx.authorizations:
         raise InvalidTransaction("set code tx must have at least one authorization tuple")
-    check_blobs(tx, MIN_BLOB_FEE)
+    check_blobs(tx, environment.fork, environment.blob_base_fee)
     for index, each in enumerate(tx.blob_versioned_hashes):
         if each[:1] != b"\x01":
             raise InvalidTransaction(f"blob {index} has invalid hash version")
 
 
-MAX_BLOBS = 9
-"""EIP-7691: maximum blobs of a block, and so of a transaction."""
-
-
-def check_blobs(tx: Transaction, blob_base_fee: int) -> None:
+def check_blobs(tx: Transaction, fork: Fork, blob_base_fee: int) -> None:
     """Refuse a blob transaction without blobs, with too many, or that pays too little for
     them."""
     if tx.type != BLOB:
@@ -142,9 +143,9 @@ def check_blobs(tx: Transaction, blob_base_fee: int) -> None:
     count, fee_cap = len(tx.blob_versioned_hashes), tx.max_fee_per_blob_gas or 0
     if not count:
         raise InvalidTransaction("blobless blob transaction")
-    if count > MAX_BLOBS:
+    if count > fork.max_tx_blobs:
         raise InvalidTransaction(
-            f"too many blobs in transaction: have {count}, permitted {MAX_BLOBS}"
+            f"too many blobs in transaction: have {count}, permitted {fork.max_tx_blobs}"
         )
     if fee_cap < blob_base_fee:
         raise InvalidTransaction(
@@ -153,20 +154,21 @@ def check_blobs(tx: Transaction, blob_base_fee: int) -> None:
         )
 
 
-def _check_initcode(to: bytes | None, data: bytes, code_size_limit: int) -> None:
-    limit = 2 * code_size_limit
-    if to is None and len(data) > limit:
+def _check_initcode(to: bytes | None, data: bytes, environment: Environment) -> None:
+    limit = 2 * environment.code_size_limit
+    if environment.fork.initcode_word_gas and to is None and len(data) > limit:
         raise InvalidTransaction(
             f"max initcode size exceeded: code size {len(data)}, limit {limit}"
         )
 
 
-def _check_gas(gas: int, intrinsic: int, data: bytes) -> None:
+def _check_gas(gas: int, intrinsic: int, fork: Fork, data: bytes) -> None:
     if gas < intrinsic:
         raise InvalidTransaction(f"intrinsic gas too low: have {gas}, want {intrinsic}")
-    if gas < floor_gas(data):
+    floor = floor_gas(fork, data)
+    if gas < floor:
         raise InvalidTransaction(
-            f"insufficient gas for floor data gas cost: have {gas}, want {floor_gas(data)}"
+            f"insufficient gas for floor data gas cost: have {gas}, want {floor}"
         )
 
 
@@ -239,10 +241,11 @@ def check_fee(tx: Transaction, base_fee: int) -> None:
 
 def check_message_form(message: Message, environment: Environment) -> None:
     """Refuse a call that can't be a transaction."""
-    _check_initcode(message.to, message.data, environment.code_size_limit)
-    creates = message.to is None
+    fork, data = environment.fork, message.data
+    _check_initcode(message.to, data, environment)
     lists = message.access_list, message.authorizations
-    _check_gas(message.gas, intrinsic_gas(message.data, creates, *lists), message.data)
+    intrinsic = intrinsic_gas(fork, data, message.to is None, *lists)
+    _check_gas(message.gas, intrinsic, fork, data)
 
 
 def check_message_funds(message: Message, balance: int, blob_base_fee: int) -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as some
 from flask_noderpc.backends.base.application import BlockLimits
 from flask_noderpc.ethereum.application.proposals import select_txs
 from flask_noderpc.ethereum.domain.execution import Account
+from flask_noderpc.ethereum.domain.forks import OSAKA
 from flask_noderpc.ethereum.domain.records import Transaction
 from flask_noderpc.ethereum.protocol.transactions import decode
 from flask_noderpc.protocol.comet.chain_state import tx_bytes
@@ -81,7 +82,7 @@ def plainly(txs: list[Transaction], limits: BlockLimits) -> list[Transaction]:
 def test_transactions_are_selected_by_fee_and_in_nonce_order(
     txs: list[Transaction], limits: BlockLimits
 ) -> None:
-    chosen = select_txs(txs, lambda sender: RICH, BASE_FEE, limits)
+    chosen = select_txs(txs, lambda sender: RICH, BASE_FEE, limits, OSAKA)
     assert chosen == tuple(tx.raw for tx in plainly(txs, limits))
 
 
@@ -93,7 +94,9 @@ def test_a_transaction_waits_until_its_sender_can_surely_pay() -> None:
 
     def chosen(balance: int) -> tuple[bytes, ...]:
         account = Account(NEXT_NONCE, balance)
-        return select_txs([first, second, third, other], lambda _: account, BASE_FEE, anywhere)
+        return select_txs(
+            [first, second, third, other], lambda _: account, BASE_FEE, anywhere, OSAKA
+        )
 
     assert chosen(2 * cost) == (first.raw, second.raw, other.raw)
     assert chosen(2 * cost - 1) == (first.raw, other.raw)

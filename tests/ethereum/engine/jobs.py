@@ -19,7 +19,7 @@ from flask_noderpc.ethereum.domain.execution import (
     Outcome,
 )
 from flask_noderpc.ethereum.engine.base import EvmEngine, Job
-from flask_noderpc.ethereum.engine.pyevm import PyEvm
+from flask_noderpc.ethereum.engine.evm import Evm
 from flask_noderpc.executors.pool import Executors
 from flask_noderpc.executors.process import serve
 
@@ -202,4 +202,4 @@ class Runs(Job[Outcome]):
 if __name__ == "__main__":
     if len(sys.argv) > 2:
         wait_at(Path(sys.argv[1]))
-    serve(PyEvm(NoRecords()), int(sys.argv[-1]))
+    serve(Evm(NoRecords()), int(sys.argv[-1]))

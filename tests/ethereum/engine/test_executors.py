@@ -25,9 +25,16 @@ from flask_noderpc.errors import (
 from flask_noderpc.ethereum.application.application import EvmApplication
 from flask_noderpc.ethereum.application.patches import app_state
 from flask_noderpc.ethereum.application.state import EvmRuntime, ExecutionLimits
-from flask_noderpc.ethereum.domain.execution import AccountOverride
+from flask_noderpc.ethereum.domain.execution import (
+    NO_STORAGE,
+    AccountOverride,
+    Environment,
+    Message,
+)
 from flask_noderpc.ethereum.engine.base import Job
-from flask_noderpc.ethereum.engine.jobs import Patch
+from flask_noderpc.ethereum.engine.jobs import Patch, TraceCall, Tracing
+from flask_noderpc.ethereum.engine.tracers.base import TracerConfig
+from flask_noderpc.ethereum.engine.tracers.call_tracer import CallTracer, FlatCalls
 from flask_noderpc.ethereum.state import EVM_STATE
 from flask_noderpc.executors.pool import Executors
 from tests.ethereum.protocol.signing import CHAIN_ID, sender
@@ -35,6 +42,7 @@ from tests.faults.processes import ROOT
 from tests.helpers.until import PATIENCE, until
 
 from .jobs import (
+    ADDRESS,
     DropsOldCycle,
     Endless,
     Held,
@@ -322,6 +330,17 @@ def test_calls_a_thousand_deep(one: Executors) -> None:
 
     assert (outcome.error, int.from_bytes(outcome.output)) == ("", 1025)
     assert one.run(WhoAmI(), LONG_S) == pid
+
+
+@pytest.mark.parametrize("tracer", [CallTracer(), FlatCalls()])
+def test_traces_of_calls_a_thousand_deep(one: Executors, tracer: TracerConfig) -> None:
+    # The code calls itself with all its gas.
+    code = bytes.fromhex("5f5f5f5f5f305af1")
+    message = Message(to=ADDRESS, gas=1 << 50)
+    block = Environment(chain_id=1, number=1, timestamp=1, gas_limit=1 << 50)
+    overrides = {ADDRESS: AccountOverride(code=code)}
+    job = TraceCall(NO_STORAGE, block, message, Tracing(tracer, 1 << 30), overrides)
+    assert one.run(job, LONG_S).lower().count(b'"call"') > 1024
 
 
 SCRIPT = """

@@ -1,7 +1,8 @@
-"""Tests of our own instructions compared with py-evm's, which are used when a call is
-traced."""
+"""Tests that programs do the same with a tracer, which has a loop of its own, as without."""
 
 from __future__ import annotations
+
+from random import Random
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,14 +14,13 @@ from flask_noderpc.ethereum.domain.execution import (
     Message,
     Outcome,
 )
-from flask_noderpc.ethereum.engine.base import Tracer
-from flask_noderpc.ethereum.engine.pyevm import PyEvm
-from flask_noderpc.ethereum.engine.pyevm_instructions import _analysed
+from flask_noderpc.ethereum.engine.evm import Evm
+from flask_noderpc.ethereum.engine.frames import Tracer, _prepared
 from flask_noderpc.ethereum.protocol.validity import MAX_INITCODE
 
 from .jobs import ADDRESS, NoRecords
 
-ENGINE = PyEvm(NoRecords())
+ENGINE = Evm(NoRecords())
 BLOCK = Environment(chain_id=1, number=1, timestamp=1, gas_limit=30_000_000)
 EDGES = (0, 1, 2, 31, 32, 248, 255, 256, 1 << 128, (1 << 255) - 1, 1 << 255, (1 << 256) - 1)
 
@@ -70,9 +70,9 @@ def test_the_stack_has_its_limits() -> None:
 
 
 def test_code_that_no_contract_may_have_is_not_kept() -> None:
-    before = _analysed.cache_info().misses
+    before = _prepared.cache_info().misses
     check(bytes(MAX_INITCODE + 1))
-    assert _analysed.cache_info().misses == before
+    assert _prepared.cache_info().misses == before
 
 
 def test_code_ends_within_a_push() -> None:
@@ -83,3 +83,33 @@ def test_jumps_lead_to_instructions_alone() -> None:
     # Jumps to 4: a JUMPDEST, the data of a PUSH1, beyond the end.
     for code in ("6004565f5b", "600456605b", "6099565f5b", "60045f575f5b", "600460015700"):
         check(bytes.fromhex(code))
+
+
+def plain_jumpdests(code: bytes) -> set[int]:
+    """Return the positions of JUMPDESTs, by reading one instruction after the other."""
+    found, at = set(), 0
+    while at < len(code):
+        if code[at] == 0x5B:
+            found.add(at)
+        at += code[at] - 0x5E if 0x60 <= code[at] <= 0x7F else 1
+    return found
+
+
+@given(
+    st.binary(min_size=1, max_size=200)
+    | st.lists(st.sampled_from([0, 0x5B, 0x60, 0x67, 0x68, 0x7F]), min_size=1).map(bytes),
+    st.randoms(use_true_random=False),
+)
+def test_jump_destinations_are_found_in_any_order(code: bytes, random: Random) -> None:
+    world = ENGINE.world(NO_STORAGE)
+    targets = list(range(len(code) + 3))
+    random.shuffle(targets)
+    # Code that jumps to the calldata's word, and ends there unless the destination is wrong.
+    start = bytes.fromhex("5f3556")
+    whole = start + code
+    world.patch({ADDRESS: AccountOverride(code=whole)})
+    expected = plain_jumpdests(whole)
+    for target in targets:
+        message = Message(to=ADDRESS, gas=100_000, data=target.to_bytes(32))
+        outcome = world.run(BLOCK, message)
+        assert (outcome.error != "invalid jump destination") == (target in expected)

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from flask_noderpc.errors import InvalidTransaction
-from flask_noderpc.ethereum.domain.execution import DELEGATION, Account
+from flask_noderpc.ethereum.domain.execution import DELEGATION, Account, Environment
+from flask_noderpc.ethereum.domain.forks import LONDON, OSAKA, PRAGUE
 from flask_noderpc.ethereum.domain.records import AccessListEntry, Authorization, Transaction
 from flask_noderpc.ethereum.engine.base import reason
 from flask_noderpc.ethereum.protocol import validity
@@ -18,7 +19,6 @@ from flask_noderpc.ethereum.protocol.transactions import decode
 from flask_noderpc.ethereum.protocol.validity import (
     MAX_INITCODE,
     floor_gas,
-    initcode_gas,
     intrinsic_gas,
     next_base_fee,
 )
@@ -33,16 +33,19 @@ _ALLOWED = Authorization(chain_id=0, address=bytes(20), nonce=0, y_parity=0, r=1
 @pytest.mark.parametrize(
     ("gas", "expected"),
     [
-        (intrinsic_gas(b"", False), 21_000),
-        (intrinsic_gas(b"\0\1\0", False), 21_000 + 4 + 16 + 4),
-        (intrinsic_gas(b"", True), 53_000),
-        (intrinsic_gas(b"\1" * 33, True), 53_000 + 33 * 16 + 2 * 2),
-        (intrinsic_gas(b"", False, (_ENTRY,)), 21_000 + 2_400 + 2 * 1_900),
-        (intrinsic_gas(b"", False, (), (_ALLOWED, _ALLOWED)), 71_000),
-        (floor_gas(b""), 21_000),
-        (floor_gas(b"\0\1"), 21_000 + 10 + 40),
-        (initcode_gas(b"\0" * 32), 2),
-        (initcode_gas(b"\0" * MAX_INITCODE), 2 * 1_536),
+        (intrinsic_gas(OSAKA, b"", False), 21_000),
+        (intrinsic_gas(OSAKA, b"\0\1\0", False), 21_000 + 4 + 16 + 4),
+        (intrinsic_gas(OSAKA, b"", True), 53_000),
+        (intrinsic_gas(OSAKA, b"\1" * 33, True), 53_000 + 33 * 16 + 2 * 2),
+        (intrinsic_gas(OSAKA, b"", False, (_ENTRY,)), 21_000 + 2_400 + 2 * 1_900),
+        (intrinsic_gas(OSAKA, b"", False, (), (_ALLOWED, _ALLOWED)), 71_000),
+        (floor_gas(OSAKA, b""), 21_000),
+        (floor_gas(OSAKA, b"\0\1"), 21_000 + 10 + 40),
+        (intrinsic_gas(OSAKA, b"\0" * 32, True), 53_000 + 4 * 32 + 2),
+        (
+            intrinsic_gas(OSAKA, b"\0" * MAX_INITCODE, True),
+            53_000 + 4 * MAX_INITCODE + 2 * 1_536,
+        ),
     ],
 )
 def test_gas_before_anything_runs(gas: int, expected: int) -> None:
@@ -106,10 +109,14 @@ def test_a_sentence_cut_short_is_none() -> None:
     assert reason(call("4e487b71", ["uint256"], 1)[:-1]) == ""
 
 
+def block(chain_id: int, gas_limit: int) -> Environment:
+    return Environment(chain_id=chain_id, number=1, timestamp=1, gas_limit=gas_limit)
+
+
 @pytest.mark.parametrize("name", TYPES)
 def test_a_transaction_of_each_type_may_run(name: str) -> None:
     tx = decode(sample(name))
-    validity.check_form(tx, CHAIN_ID, LIMIT)
+    validity.check_form(tx, block(CHAIN_ID, LIMIT))
     validity.check_turn(tx, Account(nonce=tx.nonce))
     validity.check_funds(tx, Account(balance=validity.max_cost(tx)))
 
@@ -120,13 +127,13 @@ DYNAMIC = decode(sample("dynamic fee"))
 def refused(**changes: object) -> str:
     tx: Transaction = replace(DYNAMIC, **changes)  # type: ignore[arg-type]
     with pytest.raises(InvalidTransaction) as received:
-        validity.check_form(tx, CHAIN_ID, LIMIT)
+        validity.check_form(tx, block(CHAIN_ID, LIMIT))
     return str(received.value)
 
 
 def test_statically_invalid_transactions_are_refused() -> None:
     # geth: core/txpool/validation.go.
-    least = intrinsic_gas(DYNAMIC.data, False, DYNAMIC.access_list)
+    least = intrinsic_gas(OSAKA, DYNAMIC.data, False, DYNAMIC.access_list)
     assert refused(chain_id=1) == "invalid chain id for signer: have 1 want 9000"
     assert (
         refused(raw=bytes(131_073)) == "oversized data: transaction size 131073, limit 131072"
@@ -141,9 +148,10 @@ def test_statically_invalid_transactions_are_refused() -> None:
         " maxPriorityFeePerGas: 6000000000, maxFeePerGas: 5000000000"
     )
     many = b"\1" * 10_000
-    between = intrinsic_gas(many, False, DYNAMIC.access_list)
+    between = intrinsic_gas(OSAKA, many, False, DYNAMIC.access_list)
     assert refused(data=many, gas=between) == (
-        f"insufficient gas for floor data gas cost: have {between}, want {floor_gas(many)}"
+        f"insufficient gas for floor data gas cost: have {between},"
+        f" want {floor_gas(OSAKA, many)}"
     )
     assert refused(type=4) == "set code tx must have at least one authorization tuple"
     assert refused(type=3) == "blobless blob transaction"
@@ -178,15 +186,43 @@ def test_senders_with_code_or_without_funds_are_refused() -> None:
 def test_blobs_are_paid_and_never_run() -> None:
     blob = decode(sample("blob"))
     assert validity.max_cost(blob) == validity.max_cost(DYNAMIC) + 9 * 131_072
-    validity.check_form(blob, blob.chain_id or 0, 10**7)
-    hashes = blob.blob_versioned_hashes[:1] * 10
+    validity.check_form(blob, block(blob.chain_id or 0, 10**7))
+    hashes = blob.blob_versioned_hashes[:1] * 7
     for wrong, text in (
         (
             replace(blob, max_fee_per_blob_gas=0),
             "max fee per blob gas less",
         ),
         (replace(blob, blob_versioned_hashes=()), "blobless blob transaction"),
-        (replace(blob, blob_versioned_hashes=hashes), "have 10, permitted 9"),
+        (replace(blob, blob_versioned_hashes=hashes), "have 7, permitted 6"),
     ):
         with pytest.raises(InvalidTransaction, match=text):
-            validity.check_form(wrong, blob.chain_id or 0, 10**7)
+            validity.check_form(wrong, block(blob.chain_id or 0, 10**7))
+
+
+def test_a_transaction_s_gas_is_capped_from_osaka_on() -> None:
+    cap, roomy = 1 << 24, block(CHAIN_ID, 1 << 25)
+    more = replace(DYNAMIC, gas=cap + 1)
+    capped = replace(roomy, caps_tx_gas=True)
+    validity.check_form(more, roomy)
+    validity.check_form(more, replace(capped, fork=PRAGUE))
+    validity.check_form(replace(DYNAMIC, gas=cap), capped)
+    text = rf"^transaction gas limit too high \(cap: {cap}, tx: {cap + 1}\)$"
+    with pytest.raises(InvalidTransaction, match=text):
+        validity.check_form(more, capped)
+
+
+def test_rules_of_earlier_forks() -> None:
+    london = replace(block(CHAIN_ID, LIMIT), fork=LONDON)
+    # Init code has no limit, and calldata no minimum of gas.
+    data = b"\1" * (MAX_INITCODE + 1)
+    gas = intrinsic_gas(LONDON, data, True)
+    validity.check_form(replace(DYNAMIC, to=None, data=data, gas=gas, access_list=()), london)
+    for kind in (3, 4):
+        with pytest.raises(InvalidTransaction, match=f"type {kind} rejected"):
+            validity.check_form(replace(DYNAMIC, type=kind), london)
+
+
+def test_the_last_nonce_is_never_used() -> None:
+    with pytest.raises(InvalidTransaction, match="nonce has max value"):
+        validity.check_form(replace(DYNAMIC, nonce=(1 << 64) - 1), block(CHAIN_ID, LIMIT))

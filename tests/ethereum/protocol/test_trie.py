@@ -9,7 +9,7 @@ from hypothesis import strategies as some
 from trie.hexary import HexaryTrie
 
 from flask_noderpc.ethereum.domain.execution import NO_STORAGE, Account, AccountOverride
-from flask_noderpc.ethereum.engine.pyevm import PyEvm
+from flask_noderpc.ethereum.engine.evm import Evm
 from flask_noderpc.ethereum.protocol import accounts
 from flask_noderpc.ethereum.protocol.trie import NodeMissing, find
 from flask_noderpc.ethereum.protocol.trie_changes import changed
@@ -111,7 +111,7 @@ ACCOUNTS = some.builds(
 def test_accounts_are_read_and_proven_as_they_were_written(
     written: dict[bytes, AccountOverride],
 ) -> None:
-    world = PyEvm(NoRecords()).world(NO_STORAGE)
+    world = Evm(NoRecords()).world(NO_STORAGE)
     world.patch(written)
     change = world.commit()
     record, root = change.written.get, change.root

@@ -11,7 +11,7 @@ from flask_noderpc import EmbeddedChain, jsoncodec
 from flask_noderpc.backends.base import location
 from flask_noderpc.backends.base.capabilities import MempoolLimits
 from flask_noderpc.chain.clock import ManualClock
-from flask_noderpc.ethereum.application.application import EvmApplication
+from flask_noderpc.ethereum.application.application import EvmApplication, ForkRules
 from flask_noderpc.ethereum.application.state import EvmRuntime, ExecutionLimits
 from flask_noderpc.protocol.secp256k1eth import to_checksum
 from flask_noderpc.testing.node import app_for
@@ -32,6 +32,8 @@ class Running:
         waiting: int = 32,
         mempool: MempoolLimits | None = None,
         app_state: Any = None,
+        forks: ForkRules | None = None,
+        dev: bool = False,
         **settings: Any,
     ) -> None:
         path = folder / "noderpc.db"
@@ -42,7 +44,11 @@ class Running:
             clock=self.clock,
             produce=False,
             application=lambda state: EvmApplication(
-                state, EvmRuntime(state, location.location_of(path).path, limits), CHAIN_ID
+                state,
+                EvmRuntime(state, location.location_of(path).path, limits, keeps_names=dev),
+                CHAIN_ID,
+                dev=dev,
+                forks=forks,
             ),
             app_state=jsoncodec.encode(app_state or {"alloc": alloc()}),
             limits=mempool,

@@ -280,8 +280,12 @@ def test_the_rules_of_the_chain(node: Running) -> None:
     # The names and texts of EIP-7910.
     assert (current["activationTime"], current["chainId"]) == (0, "0x2328")
     assert current["forkId"] == f"0x{zlib.crc32(genesis):08x}"
-    assert (current["blobSchedule"], current["systemContracts"]) == (None, {})
-    assert len(current["precompiles"]) == 17
+    assert current["systemContracts"] == {}
+    # EIP-7691.
+    blobs = {"target": 6, "max": 9, "baseFeeUpdateFraction": 5_007_716}
+    assert current["blobSchedule"] == blobs
+    assert len(current["precompiles"]) == 18
+    assert current["precompiles"]["P256VERIFY"] == at(0x100)
     assert current["precompiles"]["ECREC"] == at(1)
     assert current["precompiles"]["BLS12_MAP_FP2_TO_G2"] == at(0x11)
 

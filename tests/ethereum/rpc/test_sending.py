@@ -11,6 +11,7 @@ import rlp
 
 from flask_noderpc.backends.base.application import SenderNonce
 from flask_noderpc.backends.base.capabilities import MempoolLimits
+from flask_noderpc.ethereum.domain.forks import OSAKA
 from flask_noderpc.ethereum.protocol.validity import floor_gas
 from tests.ethereum.protocol.signing import ACCOUNT, OTHER, TO, sender
 
@@ -81,13 +82,13 @@ def test_large_ones(node: Running) -> None:
         f"oversized data: transaction size {len(oversized)}, limit 131072"
     )
     data = bytes(130_000)
-    few = node.refused(tx(data=data, gas=floor_gas(data) - 1))
+    few = node.refused(tx(data=data, gas=floor_gas(OSAKA, data) - 1))
     assert few == (
-        f"insufficient gas for floor data gas cost: have {floor_gas(data) - 1},"
-        f" want {floor_gas(data)}"
+        f"insufficient gas for floor data gas cost: have {floor_gas(OSAKA, data) - 1},"
+        f" want {floor_gas(OSAKA, data)}"
     )
-    (receipt,) = node.mine(tx(data=data, gas=floor_gas(data)))
-    assert (receipt["status"], int(receipt["gasUsed"], 16)) == ("0x1", floor_gas(data))
+    (receipt,) = node.mine(tx(data=data, gas=floor_gas(OSAKA, data)))
+    assert (receipt["status"], int(receipt["gasUsed"], 16)) == ("0x1", floor_gas(OSAKA, data))
     initcode = bytes(49_153)
     assert node.refused(tx(1, to="", data=initcode, gas=5_000_000)) == (
         "max initcode size exceeded: code size 49153, limit 49152"

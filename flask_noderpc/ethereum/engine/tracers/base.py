@@ -10,7 +10,8 @@ from typing import Any
 
 from ....errors import TraceStopped
 from ...domain.execution import Environment, Message, Outcome
-from ..base import Frame, Step, Tracer, World
+from ..base import World
+from ..frames import Frame, Step, Tracer
 
 NOT_BEGUN = ("out of gas", "stack underflow", "stack limit reached")
 """Errors of instructions before they run; geth reports only these to its tracers."""

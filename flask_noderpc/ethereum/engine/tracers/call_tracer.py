@@ -9,9 +9,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from .... import jsoncodec
 from ....protocol.secp256k1eth import keccak
-from ...domain.execution import PRECOMPILES, REVERTED, EmittedLog, Environment, Message, Outcome
-from ..base import Frame, Tracer, World, reason
+from ...domain.execution import REVERTED, EmittedLog, Environment, Message, Outcome
+from ..base import World, reason
+from ..frames import Frame, Tracer
 from .base import MultiTracer, OutputLimit, Recorder, TracerConfig, data
 
 # Approximate size of a call frame and of a log, without their data.
@@ -54,10 +56,10 @@ class CallRecorder(Recorder):
         self._logs.append(self._logs[-1])
         if self._hidden(frame):
             return
-        self._output_limit.take(_FRAME_BYTES + 2 * len(frame.data))
+        self._output_limit.take(_FRAME_BYTES + 2 * len(frame.input))
         gas = frame.gas if frame.depth else self._limit
         made = _frame(frame.kind, _caller(frame), callee(frame), gas)
-        made["input"] = data(frame.data)
+        made["input"] = data(frame.input)
         if frame.kind != "STATICCALL":
             made["value"] = hex(frame.value)
         self._open.append(made)
@@ -107,7 +109,21 @@ class CallRecorder(Recorder):
             self._open[-1].setdefault("calls", []).append(ended)
 
     def result(self, outcome: Outcome) -> Any:
-        """Return the tree."""
+        """Return the tree, whose calls are encoded already."""
+        top = self.tree(outcome)
+        frames, waiting = list[dict[str, Any]](), [top]
+        while waiting:
+            made = waiting.pop()
+            frames.append(made)
+            waiting += made.get("calls", ())
+        # A tree of a thousand levels is too deep for an encoder that recurses: callees first.
+        for made in reversed(frames):
+            if "calls" in made:
+                made["calls"] = [jsoncodec.Raw(jsoncodec.encode(c)) for c in made["calls"]]
+        return top
+
+    def tree(self, outcome: Outcome) -> dict[str, Any]:
+        """Return the frames of all calls as nested objects."""
         top = self._top
         top["gasUsed"] = hex(outcome.gas_used)
         if outcome.error and "error" not in top:
@@ -159,7 +175,6 @@ def _drop_logs(top: dict[str, Any], *, failed: bool) -> None:
 
 
 _ENTRY_BYTES = 512
-_PRECOMPILED = {data(address) for address in PRECOMPILES}
 _PARITY = {
     "contract creation code storage out of gas": "Out of gas",
     "out of gas": "Out of gas",
@@ -188,9 +203,11 @@ class _FlatCalls(MultiTracer, Recorder):
     def __init__(self, show: FlatCalls, output_limit: OutputLimit) -> None:
         self._show, self._output_limit = show, output_limit
         self._tree = CallTracer().recorder(output_limit)
+        self._precompiled = frozenset[str]()
         super().__init__((self._tree,))
 
     def begin(self, world: World, environment: Environment, message: Message) -> None:
+        self._precompiled = frozenset(map(data, environment.fork.addresses))
         self._tree.begin(world, environment, message)
 
     def enter(self, frame: Frame) -> None:
@@ -199,7 +216,7 @@ class _FlatCalls(MultiTracer, Recorder):
         super().enter(frame)
 
     def result(self, outcome: Outcome) -> Any:
-        return list(self._flat(self._tree.result(outcome)))
+        return list(self._flat(self._tree.tree(outcome)))
 
     def _flat(self, top: dict[str, Any]) -> Iterator[dict[str, Any]]:
         waiting: list[tuple[dict[str, Any], list[int]]] = [(top, [])]
@@ -212,7 +229,7 @@ class _FlatCalls(MultiTracer, Recorder):
 
     def _counts(self, call: dict[str, Any]) -> bool:
         calls = call["type"] in ("CALL", "STATICCALL")
-        return self._show.precompiles or not calls or call["to"] not in _PRECOMPILED
+        return self._show.precompiles or not calls or call["to"] not in self._precompiled
 
     def _entry(self, call: dict[str, Any], path: list[int], count: int) -> dict[str, Any]:
         origin, error = self.origin, call.get("error", "")

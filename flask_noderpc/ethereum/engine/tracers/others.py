@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...domain.execution import PRECOMPILES, Environment, Message, Outcome
-from ..base import Frame, World
+from ...domain.execution import Environment, Message, Outcome
+from ..base import World
+from ..frames import Frame
 from .base import MultiTracer, OutputLimit, Recorder, TracerConfig
 from .call_tracer import callee
 
@@ -27,12 +28,16 @@ class _FourByte(Recorder):
     def __init__(self, output_limit: OutputLimit) -> None:
         self._output_limit = output_limit
         self._counts: Counter[str] = Counter()
+        self._precompiled = frozenset[bytes]()
+
+    def begin(self, world: World, environment: Environment, message: Message) -> None:
+        self._precompiled = environment.fork.addresses
 
     def enter(self, frame: Frame) -> None:
         creates = frame.kind.startswith("CREATE")
-        if creates or len(frame.data) < 4 or callee(frame) in PRECOMPILES:
+        if creates or len(frame.input) < 4 or callee(frame) in self._precompiled:
             return
-        name = f"0x{frame.data[:4].hex()}-{len(frame.data) - 4}"
+        name = f"0x{frame.input[:4].hex()}-{len(frame.input) - 4}"
         if name not in self._counts:
             self._output_limit.take(_ENTRY_BYTES)
         self._counts[name] += 1

@@ -14,7 +14,8 @@ from ...domain.records import AccessListEntry
 from ...protocol.crypto import authority_of
 from ...protocol.execution import created_address
 from .. import base
-from ..base import Frame, Step, Tracer, World
+from ..base import World
+from ..frames import Frame, Step, Tracer
 from .base import NOT_BEGUN, OutputLimit, Recorder, TracerConfig, data, word
 
 _ACCOUNT_BYTES, _SLOT_BYTES = 512, 512

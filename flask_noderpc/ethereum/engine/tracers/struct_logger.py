@@ -11,7 +11,7 @@ from typing import Any
 from .... import jsoncodec
 from ...domain.execution import Outcome
 from .. import base
-from ..base import Frame, Step
+from ..frames import Frame, Step
 from .base import NOT_BEGUN, OutputLimit, Recorder, TracerConfig, data, word
 
 _WORD = 32
@@ -39,7 +39,6 @@ class _StructLogger(Recorder):
         # Each step is written as soon as its cost is known, which needs less memory.
         self._open: dict[str, Any] | None = None
         self._touched: dict[bytes, dict[int, int]] = {}
-        self._refunds = _Refunds()
 
     def step(self, step: Step) -> None:
         self._flush()
@@ -64,7 +63,7 @@ class _StructLogger(Recorder):
             log["returnData"] = data(returned)
         if show.storage and step.op in base.OF_STORAGE:
             self._add_storage(log, step, stack)
-        if refund := self._refunds.before(step):
+        if refund := step.refund:
             log["refund"] = refund
         self._open = log
 
@@ -81,21 +80,13 @@ class _StructLogger(Recorder):
         log["storage"] = {word(slot): word(value) for slot, value in sorted(touched.items())}
 
     def stepped(self, step: Step, cost: int, error: str) -> None:
-        self._refunds.after(step)
         if self._open is not None:
             self._open["gasCost"] = cost
             if error.startswith(NOT_BEGUN):
                 self._open["error"] = error
 
-    def enter(self, frame: Frame) -> None:
-        self._refunds.enter(frame.refund)
-        if frame.depth and frame.kind.startswith("CREATE") and self._open is not None:
-            # In geth the gas for the new contract is not a cost of the instruction.
-            self._open["gasCost"] -= frame.gas
-
     def exit(self, frame: Frame, output: bytes, gas_used: int, error: str) -> None:
         self._flush()
-        self._refunds.leave(failed=bool(error))
 
     def _flush(self) -> None:
         log, self._open = self._open, None
@@ -116,31 +107,3 @@ class _StructLogger(Recorder):
             "returnValue": data(returned),
             "structLogs": self._logs,
         }
-
-
-class _Refunds:
-    """Gas that the whole transaction gets back; the engine counts it for each call frame."""
-
-    def __init__(self) -> None:
-        # Refunds for each open call frame: before it and of its ended subcalls, and its own.
-        self._messages: list[tuple[int, int]] = []
-
-    @property
-    def _total(self) -> int:
-        return sum(self._messages[-1]) if self._messages else 0
-
-    def enter(self, refund: int) -> None:
-        self._messages.append((self._total + refund, 0))
-
-    def before(self, step: Step) -> int:
-        return self._messages[-1][0] + step.refund
-
-    def after(self, step: Step) -> None:
-        self._messages[-1] = self._messages[-1][0], step.refund
-
-    def leave(self, *, failed: bool) -> None:
-        total = self._total
-        self._messages.pop()
-        if self._messages and not failed:
-            refund = self._messages[-1][1]
-            self._messages[-1] = total - refund, refund

@@ -11,7 +11,8 @@ from typing import Any
 from ....concurrency import in_turns
 from ....protocol.secp256k1eth import to_checksum
 from ....wire.params import ParamField
-from ...domain.execution import PRECOMPILES, AccountOverride, BlockChanges, CallArgs, Overrides
+from ...domain.execution import AccountOverride, BlockChanges, CallArgs, Overrides
+from ...domain.forks import BPO2
 from ...domain.records import AccessListEntry, Authorization
 from ..errors import MOVED_TO_ITSELF, MOVED_TOGETHER, EvmError
 from . import hex
@@ -236,7 +237,7 @@ def _check_moves(overrides: Overrides) -> None:
             continue
         shown = to_checksum(target)
         # geth: internal/ethapi/override; these errors have the default code.
-        if address not in PRECOMPILES:
+        if address not in BPO2.addresses:
             raise EvmError(f"account {to_checksum(address)} is not a precompile")
         if target == address:
             text = f"account {shown} has been moved to itself"

@@ -11,7 +11,6 @@ from ....jsonrpc.params import Params, param
 from ...domain.execution import (
     NO_CODE,
     OUT_OF_GAS,
-    PRECOMPILES,
     BlockChanges,
     CallArgs,
     Environment,
@@ -20,6 +19,7 @@ from ...domain.execution import (
     Overrides,
     environment_for_call,
 )
+from ...domain.forks import fork_at
 from ...domain.records import BLOB, ZERO_ADDRESS, Header
 from ...engine.base import Job, reason
 from ...engine.jobs import Call, Estimate, ListAccess
@@ -128,7 +128,7 @@ def _only_moves_value(ctx: Context, request: Call) -> bool:
     has_code = account(record, request.root, to).code_hash != NO_CODE
     balance = account(record, request.root, message.sender).balance
     affordable = message.value + gas * message.gas_price <= balance
-    return affordable and not has_code and to not in PRECOMPILES
+    return affordable and not has_code and to not in request.environment.fork.addresses
 
 
 def prepare_call(ctx: Context, params: CallParams, *, limit_by_block: bool = False) -> Call:
@@ -157,6 +157,8 @@ def environment_of(ctx: Context, header: Header) -> Environment:
         base_fee=header.base_fee or 0,
         code_size_limit=own.evm_code_size_limit,
         prev_randao=header.mix_hash,
+        parent_hash=header.parent_hash,
+        fork=fork_at(evm_state(ctx).forks(), header.number),
     )
 
 
@@ -238,7 +240,7 @@ def create(ctx: Context, params: AccessListParams) -> dict[str, Any]:
     # geth: internal/ethapi, AccessList, excludes addresses that every call accesses anyway.
     target = message.to or created_address(message.sender, nonce)
     authorities = filter(None, map(authority_of, message.authorizations))
-    excluded = PRECOMPILES | {message.sender, target, *authorities}
+    excluded = request.environment.fork.addresses | {message.sender, target, *authorities}
     entries, outcome = run(
         ctx, ListAccess(request.root, request.environment, message, excluded, request.overrides)
     )

@@ -15,8 +15,9 @@ from .... import jsoncodec
 from ....jsonrpc.context import Context
 from ....jsonrpc.params import Params, param
 from ....wire.params import ParamField
-from ...domain.records import Transaction
+from ...domain.forks import fork_at
 from ...protocol.blocks import Block
+from ...protocol.execution import Receipt
 from ...protocol.validity import intrinsic_gas
 from ..codec.params import Address, BlockId, ByHash, Hash, Height, Index, Tag, Uint64, mismatch
 from ..codec.trace_config import TraceConfig
@@ -44,7 +45,7 @@ def _of_block(ctx: Context, found: Block | None) -> list[Trace]:
     evm_state(ctx)
     traces = debug.traces(ctx, found, _FLAT)
     pairs = zip(found.receipts, traces, strict=True)
-    return [trace for receipt, raw in pairs for trace in _decoded(receipt.transaction, raw)]
+    return [trace for receipt, raw in pairs for trace in _decoded(ctx, receipt, raw)]
 
 
 def _of_transaction(ctx: Context, tx_hash: bytes) -> list[Trace]:
@@ -53,17 +54,19 @@ def _of_transaction(ctx: Context, tx_hash: bytes) -> list[Trace]:
     if receipt is None:
         return []
     raw = debug.transaction(ctx, debug.TraceTransactionParams(tx_hash, _FLAT))
-    return _decoded(receipt.transaction, raw)
+    return _decoded(ctx, receipt, raw)
 
 
-def _decoded(tx: Transaction, raw: jsoncodec.Raw) -> list[Trace]:
+def _decoded(ctx: Context, receipt: Receipt, raw: jsoncodec.Raw) -> list[Trace]:
     """Return the traces in the JSON that geth's tracer made for a transaction.
 
     The intrinsic gas is subtracted from the first call: geth includes it, OpenEthereum does
     not.
     """
     found: list[Trace] = jsoncodec.decode(bytes(raw))
-    intrinsic = intrinsic_gas(tx.data, tx.to is None, tx.access_list, tx.authorizations)
+    tx, schedule = receipt.transaction, evm_state(ctx).forks()
+    fork = fork_at(schedule, receipt.inclusion.block_number)
+    intrinsic = intrinsic_gas(fork, tx.data, tx.to is None, tx.access_list, tx.authorizations)
     first = found[0]
     for members, name in ((first["action"], "gas"), (first.get("result") or {}, "gasUsed")):
         if name in members:

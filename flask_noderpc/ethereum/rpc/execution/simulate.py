@@ -149,6 +149,7 @@ def simulate(ctx: Context, params: SimulationParams) -> tuple[jsoncodec.Raw, ...
     rules = Rules(
         chain_id=settings.of(EthereumSettings).evm_chain_id,
         code_size_limit=settings.of(EthereumSettings).evm_code_size_limit,
+        forks=evm_state(ctx).forks(),
         gas_cap=settings.of(EthereumSettings).evm_gas_cap,
         validation=payload.validation,
         trace_transfers=payload.trace_transfers,

@@ -12,7 +12,8 @@ from ....errors import NotSupported, ResultNotFound
 from ....jsonrpc.context import Context
 from ....jsonrpc.params import NoParams, Params, param
 from ....wire.params import ParamField
-from ...domain.execution import PRECOMPILES, AccountProof, SlotProof
+from ...domain.execution import AccountProof, SlotProof
+from ...domain.forks import HISTORY_ADDRESS, Schedule
 from ...domain.records import Header, PlainNumber
 from ...protocol import accounts
 from ...protocol.blocks import Block
@@ -26,6 +27,8 @@ from ..reader import reader
 # geth: internal/ethapi, maxGetStorageSlots.
 _MAX_SLOTS = 1_024
 _MAX_PENDING = 10_000
+# Blocks whose intervals the time of a later block is estimated by.
+_SAMPLED_BLOCKS = 100
 
 
 def evm_state(ctx: Context) -> EvmState:
@@ -259,44 +262,67 @@ def _slot_proof(name: str, slot: SlotProof) -> dict[str, Any]:
     return {"key": name, "value": slot.value, "proof": slot.proof}
 
 
-# Names of the precompiles from EIP-7910, in the order of their addresses.
-_NAMES = (
-    "ECREC",
-    "SHA256",
-    "RIPEMD160",
-    "ID",
-    "MODEXP",
-    "BN254_ADD",
-    "BN254_MUL",
-    "BN254_PAIRING",
-    "BLAKE2F",
-    "KZG_POINT_EVALUATION",
-    "BLS12_G1ADD",
-    "BLS12_G1MSM",
-    "BLS12_G2ADD",
-    "BLS12_G2MSM",
-    "BLS12_PAIRING_CHECK",
-    "BLS12_MAP_FP_TO_G1",
-    "BLS12_MAP_FP2_TO_G2",
-)
-
-
 def config(ctx: Context, params: NoParams) -> dict[str, Any]:
-    """The rules of the current fork, which is active since the genesis; no other is
-    scheduled."""
-    evm_state(ctx)
-    genesis = block_of(ctx, 0).header.hash or b""
-    current = {
-        "activationTime": PlainNumber(0),
-        # Null because this package's headers don't count blob gas.
-        "blobSchedule": None,
-        "chainId": ctx.settings.of(EthereumSettings).evm_chain_id,
-        # EIP-6122: only the genesis is hashed, as all forks are active from it on.
-        "forkId": crc32(genesis).to_bytes(4),
-        "precompiles": dict(zip(_NAMES, sorted(PRECOMPILES), strict=True)),
-        "systemContracts": {},
+    """The rules of the current fork, of the next one and of the last one (EIP-7910)."""
+    evm, latest = evm_state(ctx), block_of(ctx, Tag.LATEST).header
+    forks = evm.forks()
+    current = max(at for at, each in enumerate(forks) if each.height <= latest.number)
+    later = range(current + 1, len(forks))
+
+    def shown(count: int) -> dict[str, Any]:
+        return _fork_config(ctx, latest, forks[: count + 1])
+
+    return {
+        "current": shown(current),
+        "next": shown(later[0]) if later else None,
+        "last": shown(later[-1]) if later else None,
     }
-    return {"current": current, "next": None, "last": None}
+
+
+def _fork_config(ctx: Context, latest: Header, forks: Schedule) -> dict[str, Any]:
+    """Return the rules of the last of some forks."""
+    height, fork = forks[-1].height, forks[-1].fork
+    genesis = block_of(ctx, 0).header.hash or b""
+    # EIP-2124: the genesis and the heights of the later forks.
+    passed = b"".join(each.height.to_bytes(8) for each in forks[1:])
+    evm, root = evm_state(ctx), root_of(ctx, Tag.LATEST)
+    contracts = {}
+    if accounts.code(evm.record, root, HISTORY_ADDRESS):
+        contracts["HISTORY_STORAGE_ADDRESS"] = HISTORY_ADDRESS
+    blobs = fork.blobs and {
+        "target": PlainNumber(fork.blobs.target),
+        "max": PlainNumber(fork.blobs.max),
+        "baseFeeUpdateFraction": PlainNumber(fork.blobs.base_fee_update_fraction),
+    }
+    return {
+        "activationTime": PlainNumber(_activation_time(ctx, latest, height)),
+        "blobSchedule": blobs,
+        "chainId": ctx.settings.of(EthereumSettings).evm_chain_id,
+        "forkId": crc32(genesis + passed).to_bytes(4),
+        "precompiles": {
+            name: number.to_bytes(20) for number, name in sorted(fork.precompiles.items())
+        },
+        "systemContracts": contracts,
+    }
+
+
+def _activation_time(ctx: Context, latest: Header, height: int) -> int:
+    """Return the time of a fork's first block in seconds, 0 for the genesis.
+
+    The time of a block that is still to come is estimated by the latest blocks' intervals.
+    """
+    if height == 0:
+        return 0
+    if height <= latest.number:
+        found = reader(ctx).block_at(height)
+        return found.header.timestamp if found is not None else 0
+    # The genesis has a time of its own.
+    count = min(_SAMPLED_BLOCKS, latest.number - 1)
+    earlier = reader(ctx).block_at(latest.number - count) if count > 0 else None
+    if earlier is None:
+        return latest.timestamp
+    seconds = latest.timestamp - earlier.header.timestamp
+    return latest.timestamp + (height - latest.number) * seconds // count
 
 
 @dataclass(frozen=True, slots=True)

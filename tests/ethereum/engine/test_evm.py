@@ -1,5 +1,5 @@
-"""Tests of py-evm's differences from Ethereum that the engine corrects; ``tox -e oracle`` has
-the rest."""
+"""Tests of single rules of the engine; ``tox -e oracle`` compares the rest with Ethereum's
+executable specification."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from flask_noderpc.ethereum.domain.execution import (
     Message,
     StateChange,
 )
+from flask_noderpc.ethereum.engine.evm import Evm
 from flask_noderpc.ethereum.engine.jobs import Patch
-from flask_noderpc.ethereum.engine.pyevm import PyEvm
 from flask_noderpc.ethereum.protocol.execution import created_address
 from flask_noderpc.protocol.secp256k1eth import keccak
 
 from .jobs import NoRecords, Runs
 
-ENGINE = PyEvm(NoRecords())
+ENGINE = Evm(NoRecords())
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_storage_is_in_the_way_of_a_new_contract() -> None:
     message = Message(gas=100_000)
     created = created_address(message.sender, 0)
     change = Patch(NO_STORAGE, {created: AccountOverride(state={bytes(32): b"\1"})})(ENGINE)
-    world = PyEvm(Written(change)).world(change.root)
+    world = Evm(Written(change)).world(change.root)
     block = Environment(chain_id=1, number=1, timestamp=1, gas_limit=10**6)
     outcome = world.run(block, message)
     assert (outcome.error, outcome.gas_used) == ("contract address collision", 100_000)
