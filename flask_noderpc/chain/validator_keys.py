@@ -381,7 +381,10 @@ def locked(folder: Path) -> Iterator[None]:
     try:
         handle = os.open(folder, os.O_RDONLY)
     except OSError as error:
-        raise ChainHalted(f"nothing is signed: {folder.name}: {error.strerror}") from None
+        raise ChainHalted(
+            f"nothing is signed: can't open the folder of signing records, {folder.name}:"
+            f" {error.strerror}"
+        ) from None
     try:
         _lock(handle)
         yield

@@ -137,10 +137,11 @@ def check_rotation(before: ValidatorSet, after: ValidatorSet, height: int) -> No
     height before; sets with different members or power are not compared."""
     keys = [[(v.pub_key, v.voting_power) for v in each.validators] for each in (before, after)]
     if keys[0] != keys[1] or is_rescaled_next(before):
-        # Priorities can't be compared: CometBFT computes them from the last change of the set
-        # in one step, and rescales only once.
+        # A changed set can't be compared. A set that would be rescaled next can't, either:
+        # CometBFT rescales once for all heights since the set's last change, and ``rotated``
+        # would rescale at each height.
         return
     if rotated(before).validators != after.validators:
         raise ValueError(
-            f"the proposer priorities of height {height} do not follow from those before"
+            f"the proposer priorities of height {height} do not follow from the priorities of height {height - 1}"
         )

@@ -246,7 +246,12 @@ class OlderReads:
                 reader.name, f"tx returned a transaction that is not in block {found.height}"
             )
         if _proven_part(reported[index]) != _proven_part(found.result):
-            raise UpstreamRefused(reader.name, 0, "tx and block_results have different results")
+            raise UpstreamRefused(
+                reader.name,
+                0,
+                f"the routes tx and block_results have different results of transaction {index}"
+                f" of block {found.height}",
+            )
         return True
 
     def _content(

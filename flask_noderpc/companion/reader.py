@@ -301,9 +301,15 @@ class Reader:
     def genesis_chunk(self, number: int) -> GenesisChunk:
         """Return a chunk of the genesis document."""
         found = self.node.get(GenesisChunk, "genesis_chunked", chunk=number)
-        if found.chunk != number or not 0 < found.total <= _MAX_GENESIS_CHUNKS:
+        if found.chunk != number:
             raise UpstreamMismatch(
                 self.name, f"genesis_chunked: expected chunk {number}, got chunk {found.chunk}"
+            )
+        if not 0 < found.total <= _MAX_GENESIS_CHUNKS:
+            raise UpstreamMismatch(
+                self.name,
+                f"genesis_chunked: expected a total of 1 to {_MAX_GENESIS_CHUNKS} chunks, got"
+                f" {found.total}",
             )
         return found
 

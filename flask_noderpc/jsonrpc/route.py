@@ -100,7 +100,7 @@ def tagged(tag: str, rows: Iterable[Route[Any]]) -> tuple[Route[Any], ...]:
 
 
 class RouteTable(tuple[Route[Any], ...]):
-    """Routes with unique names, in the order of API documents."""
+    """Routes with unique names, in the order in which API documents list them."""
 
     __slots__ = ()
 

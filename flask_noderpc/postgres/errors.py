@@ -80,7 +80,8 @@ def postgres_errors(shown: str) -> Iterator[None]:
     except (OverflowError, struct.error):
         # An integer exceeds 64 bits; psycopg without its C part raises the second error.
         raise StoreError(
-            "expected integers of at most 64 bits, got a larger one", shown
+            "expected integers of at most 64 bits to store or to look up, got a larger one",
+            shown,
         ) from None
 
 

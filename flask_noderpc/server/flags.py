@@ -241,8 +241,10 @@ def _flag_of_dropped(name: str) -> str:
 
 
 def host_flags(command: _Command) -> _Command:
-    """Return the command with an option for each setting of the server; options of other
-    settings are refused with the app's key for them."""
+    """Return the command with an option for each setting of the server.
+
+    An option of another setting is refused, with the key to set in ``app.config`` instead.
+    """
     changeable = _server_settings()
     for row in reversed(all_settings()):
         if row.name in changeable:

@@ -224,7 +224,7 @@ def _check(found: Fields, version: str) -> None:
         raise ValueError("expected the transfer coding chunked, in HTTP/1.1")
     hosts = found.get("host", [])
     if len(hosts) > 1 or (not hosts and version == "HTTP/1.1"):
-        raise ValueError("expected one Host header in a request of HTTP/1.1")
+        raise ValueError(f"expected one Host header, got {len(hosts)}")
     if not all(_HOST.fullmatch(host) for host in hosts if host):
         raise ValueError("expected a host and an optional port in the Host header")
     # Go's net/http also uses only the first Expect header.

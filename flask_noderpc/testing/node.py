@@ -37,7 +37,7 @@ class Node:
         return self.chain.produce()
 
 
-# Seconds to wait for requests that are still executed when the node is closed.
+# Seconds to wait for requests that are still running when the node is closed.
 _PATIENCE_S = 10.0
 
 

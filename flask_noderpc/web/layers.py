@@ -37,8 +37,8 @@ class Path(NamedTuple):
     methods: list[str]
     view: View
     call: tuple[str, str] | None = None
-    """HTTP method, and endpoint in :mod:`.rules`, of calls that can be executed without Flask;
-    ``None`` if there are no such calls."""
+    """HTTP method, and endpoint in ``flask_noderpc.web.rules``, of calls that can be executed
+    without Flask; ``None`` if there are no such calls."""
 
 
 class Websocket(NamedTuple):

@@ -1,7 +1,7 @@
 """Handshake of a websocket, and access to its socket under each WSGI server.
 
-flask-sock only registers the URL rule. Its connection is not used, as it drops data that does
-not fit into the socket's buffer, and has no limit on messages.
+flask-sock only registers the URL rule. Its connection is not used: it drops data that does not
+fit into the socket's buffer, and queues any number of received messages.
 """
 
 from __future__ import annotations

@@ -302,7 +302,8 @@ class Dialect:
         load = self._loads.get(result)
         if load is None:
             raise TypeError(
-                f"dialect {self.name} can't decode {_name(result)}: its schema has no domain"
+                f"dialect {self.name} encodes {_name(result)}, but can't decode it: set the"
+                " attribute domain of its schema to the class of the decoded value"
             )
         found: T = load(value)
         if self.behaviours.keeps_form and has_form(result):

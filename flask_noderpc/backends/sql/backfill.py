@@ -253,7 +253,8 @@ def _compare_stored(
 def _stored_block(
     at: Connection, item: OlderBlock, found: BlockHashes, link: _ExpectedBlock
 ) -> _ExpectedBlock | None:
-    """Return what a block must match if its height is stored; ``None`` if it is not."""
+    """Return what the next older block must match if this block is stored already, otherwise
+    ``None``; raise :exc:`InvalidBlock` if another block is stored at its height."""
     height = item.block.header.height
     known = blocks.meta(at, height, link.chain_id)
     if known is None:

@@ -144,7 +144,8 @@ def _replace(connection: Connection, key: SenderNonce, new: bytes, replaces: boo
 
 
 def _raised(price: int) -> int:
-    # As with geth's --txpool.pricebump, but at least 1 more.
+    # As in geth: raised by --txpool.pricebump percent, and at least by 1, as the percentage of
+    # a small price rounds down to 0.
     return max(price + 1, price * (100 + _PRICE_BUMP) // 100)
 
 

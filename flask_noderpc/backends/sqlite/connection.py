@@ -78,7 +78,8 @@ def _raise_as_store_error(error: BaseException, path: str) -> None:
     if isinstance(error, OverflowError):
         # The integer does not fit SQLite's 64 bits.
         raise StoreError(
-            "expected integers of at most 64 bits, got a larger one", path
+            "expected integers of at most 64 bits to store or to look up, got a larger one",
+            path,
         ) from None
     if isinstance(error, OSError):
         raise StoreError(str(error.strerror), str(error.filename or path)) from error

@@ -148,9 +148,9 @@ def copy(
     store: SQLiteFile, target: Path, progress: Callable[[int, int], None] | None = None
 ) -> None:
     """Copy a snapshot of the store to a new file; raise
-    :exc:`~flask_noderpc.errors.StoreError`.
+    :exc:`~flask_noderpc.errors.StoreError` if the copy fails.
 
-    ``progress`` is called with the number of remaining pages and the total number.
+    ``progress`` is called with the number of remaining pages and the number of all pages.
     """
 
     def report(status: int, remaining: int, total: int) -> None:

@@ -228,8 +228,8 @@ def _is_pair(tx: bytes) -> bool:
 
 def _events(tx: bytes) -> tuple[Event, ...]:
     parts = tx.split(b"=")
-    # As in CometBFT 0.38, key and value are both the whole transaction if it does not have
-    # exactly one equals sign, as a key in base64 may.
+    # As in CometBFT 0.38, key and value are both the whole transaction unless it has exactly
+    # one equals sign. The base64 of a validator's key can add equals signs, as padding.
     key, value = cast(tuple[bytes, bytes], parts if len(parts) == 2 else (tx, tx))
     return (_event(b"Cosmoshi Netowoko", key), _event(b"Cosmoshi", value))
 

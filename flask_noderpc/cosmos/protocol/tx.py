@@ -341,6 +341,7 @@ def encode(body: bytes, auth_info: bytes, signatures: list[bytes]) -> bytes:
 def flatten_signature(signature: Signature, depth: int = 0) -> Iterator[bytes]:
     """Yield the bytes of a signature; for a multisig key, the signatures of its keys and then
     its own. Raise :exc:`InvalidMessage` if multisig keys are nested too deeply."""
+    # Texts of the Cosmos SDK: x/auth/signing.
     if depth > 2:
         raise InvalidMessage("max depth of 2 reached")
     if isinstance(signature, SingleSignature):

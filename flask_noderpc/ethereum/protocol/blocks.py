@@ -117,8 +117,9 @@ def ethereum_block(
     params: ConsensusParams,
     genesis_hash: bytes = ZERO_HASH,
 ) -> Block:
-    """Return a committed block as an Ethereum block, by the consensus parameters of its height.
+    """Return a committed block as an Ethereum block.
 
+    ``params`` are the consensus parameters of its height, which have the gas limit;
     ``genesis_hash`` is the hash of :func:`genesis_block`, the parent of the first block.
     """
     timestamp = _seconds(header.time)

@@ -73,7 +73,9 @@ def _types(members: Mapping[str, Any]) -> Types:
             for name, fields in members.items()
         }
     except (TypeError, KeyError):
-        raise ValueError("each of the types must be a list of names and types") from None
+        raise ValueError(
+            'types: expected a list of fields for each, such as {"name": "to", "type": "address"}'
+        ) from None
     if not all(
         isinstance(text, str) for fields in types.values() for f in fields for text in f
     ):

@@ -82,7 +82,7 @@ class ValidatorSet(WireSchema):
 
 
 class EventAttribute(WireSchema):
-    """Event attribute with all fields."""
+    """Event attribute whose empty fields are not omitted."""
 
     domain = abci.EventAttribute
     key: WireField = Utf8()
@@ -91,7 +91,7 @@ class EventAttribute(WireSchema):
 
 
 class Event(WireSchema):
-    """Event with all fields."""
+    """Event whose empty fields are not omitted."""
 
     domain = abci.Event
     type = Text()

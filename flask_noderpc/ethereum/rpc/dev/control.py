@@ -240,7 +240,8 @@ def increase_time(ctx: Context, params: SecondsParams) -> PlainNumber:
 
 def set_time(ctx: Context, params: SecondsParams) -> PlainNumber:
     """Set the chain's clock; return the seconds by which it is ahead of the real time."""
-    # hardhat and ganache send milliseconds, which are greater than any plausible seconds.
+    # Clients written for ganache send milliseconds: a number that is too large for a time in
+    # seconds is taken as milliseconds.
     time = params.seconds
     seconds = time // 1000 if time > _LAST_SECOND else time
     with checked_control(ctx) as chain_control:
