@@ -213,7 +213,7 @@ class BlockScheduler:
         last_error = error.reason if isinstance(error, StoreError) else str(error)
         # Log an error once, not at each attempt.
         if last_error != self.last_error:
-            log.error("no block is produced, and producing is tried again: %s", error)
+            log.error("block production failed and will be tried again: %s", error)
         self.last_error = last_error
 
 

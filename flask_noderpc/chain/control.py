@@ -20,8 +20,8 @@ from .producer import Producer
 # Limit for all pending transactions: the highest LIMIT of SQLite.
 _ALL = (1 << 63) - 1
 _MAX_SNAPSHOTS = 10_000
-# Name of this control in errors, as some chains can't do it: a block's time is the median of the
-# times of the votes for the block before, so a chosen time needs new votes for that block.
+# Name of this control in errors, as some chains can't do it: a block's time is the median of
+# the times of the votes for the block before, so a chosen time needs new votes for that block.
 _OTHER_TIME = "a block at a chosen time"
 
 

@@ -69,8 +69,9 @@ def read_validator_key(document: bytes) -> PrivateKey:
     others = dict(_SECRET_ONLY_TYPES.values())
     if key.type not in others:
         raise ConfigurationError(
-            f"key file: expected a {_ED25519_NAME} or, with the libraries of pip install"
-            f" 'flask-noderpc[evm]', one of {', '.join(others)}, got a {short_repr(key.type)}"
+            f"key file: expected a key of type {_ED25519_NAME}, or one of"
+            f" {', '.join(others)}, which need pip install 'flask-noderpc[evm]'; got type"
+            f" {short_repr(key.type)}"
         )
     try:
         return others[key.type](key.value)

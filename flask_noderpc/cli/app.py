@@ -257,7 +257,7 @@ def _pages(mount: str) -> Pages:
 
     found = {}
     for rule in _app().url_map.iter_rules():
-        # Skip rules without GET, whose paths the app itself serves.
+        # A mounted rule without GET has no page: the user's app has a GET view at that path.
         if "GET" in (rule.methods or ()) and not rule.arguments:
             found[rule.endpoint] = rule.rule
     explorers = _app().extensions.get(EXPLORERS, {})

@@ -143,5 +143,6 @@ def check_rotation(before: ValidatorSet, after: ValidatorSet, height: int) -> No
         return
     if rotated(before).validators != after.validators:
         raise ValueError(
-            f"the proposer priorities of height {height} do not follow from the priorities of height {height - 1}"
+            f"the proposer priorities of height {height} do not follow from the priorities of"
+            f" height {height - 1}"
         )

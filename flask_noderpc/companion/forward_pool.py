@@ -52,7 +52,7 @@ class ForwardUpstreams(Upstreams):
         readers = [each for each in super().usable_readers() if each.name not in refused]
         if not readers:
             reasons = "; ".join(f"{name}: {reason}" for name, reason in refused.items())
-            raise NoUpstream(f"all upstream nodes are refused, name others: {reasons}")
+            raise NoUpstream(f"no upstream node can be used ({reasons}); name others")
         return readers
 
     def states(self) -> dict[str, str]:

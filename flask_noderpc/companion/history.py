@@ -368,10 +368,11 @@ class History:
             chunk = fetch_one(self._upstreams, self._fetch, chunk.range)
 
     def _with_missing_sets(self, chunk: Chunk[list[OlderBlock]], low: int) -> list[OlderBlock]:
-        """Return the chunk's blocks with the validator sets that its edges need: at the
-        highest block if the stored set above differs, and at block ``low``.
+        """Return the chunk's blocks, with two missing validator sets added: the highest
+        block's, if the stored set above it differs, and the set of block ``low``.
 
-        Only the node that sent a block is asked, as the header is not proven yet.
+        Ask only the node that sent the chunk: its headers are not verified yet, so another
+        node's correct set might not match them.
         """
         items = list(chunk.content)
         if not items[0].validators and self._differs_from_above(items[0]):

@@ -207,10 +207,9 @@ class HttpClient:
             self._throttle.record_overload(retry_after)
             raise self.unusable_error(f"HTTP status {response.status}", retry_after)
         if 300 <= response.status < 400:
-            to = response.headers.get("Location", "nowhere")[:_MAX_TEXT]
-            raise self.unusable_error(
-                f"HTTP status {response.status}, a redirect to {to}; name that URL instead"
-            )
+            to = response.headers.get("Location", "")[:_MAX_TEXT]
+            cure = f", a redirect to {to}; name that URL instead" if to else ""
+            raise self.unusable_error(f"HTTP status {response.status}{cure}")
         if not _JSON.match(body):
             kind = response.headers.get("Content-Type", "no content type")[:_MAX_TEXT]
             found = describe_beginning(body)

@@ -113,7 +113,7 @@ class Upstreams:
             readers = [each for each in self._readers if each.name not in self.refused]
         if not readers:
             reasons = "; ".join(f"{name}: {reason}" for name, reason in self.refused.items())
-            raise NoUpstream(f"all upstream nodes are refused, name others: {reasons}")
+            raise NoUpstream(f"no upstream node can be used ({reasons}); name others")
         return readers
 
     def _by_turns(self, *, for_head: bool) -> list[Reader]:

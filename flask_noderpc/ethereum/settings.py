@@ -33,7 +33,10 @@ def _schedule(value: object) -> Schedule:
     order, heights = list(FORKS.values()), [each.height for each in found]
     places = [order.index(each.fork) for each in found]
     if heights != sorted(set(heights)) or places != sorted(set(places)):
-        raise ValueError("expected later forks at higher heights, each once")
+        raise ValueError(
+            "expected forks from the oldest to the newest, each once and at a greater height"
+            " than the one before"
+        )
     return found
 
 

@@ -49,7 +49,7 @@ class _Data(decoding.ContextFramesBytesIO):
         self.reads += 1
         self.content += wanted if wanted > 32 else 0
         if self.reads > min(_MAX_READS, _READS_OF_WORD * (total // 32 + 1)):
-            raise ValueError("the data has too many values")
+            raise ValueError("the data has more values than this page decodes")
         if wanted > total - self.tell() or self.content > 2 * total:
             raise ValueError("the data ends too early, or reads the same bytes too often")
         return super().read(wanted)

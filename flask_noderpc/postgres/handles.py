@@ -21,7 +21,7 @@ from .replica import Replica
 from .search_pool import SearchPool
 from .writer import CHAIN, MEMPOOL, Writer
 
-# Seconds for which a fork waits for reads in progress.
+# Seconds that os.fork() waits for reads in progress.
 _FORK_PATIENCE_S = 5.0
 
 T = TypeVar("T")

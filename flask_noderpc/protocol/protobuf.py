@@ -167,7 +167,7 @@ def _read_varint(message: bytes, at: int) -> tuple[int, int]:
         value |= (byte & 0x7F) << 7 * position
         if byte < 0x80:
             return value & _MASK, at + position + 1
-    raise Malformed("a number is cut off or too long")
+    raise Malformed("a varint is cut off or longer than 10 bytes")
 
 
 class Message:

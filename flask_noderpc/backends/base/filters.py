@@ -59,7 +59,8 @@ class MemoryFilters(Filters):
         self._lock = threading.Lock()
         self._live: dict[str, tuple[PolledFilter, int]] = {}
         self._limit = FairLimit[str](0)
-        """IDs of the filters by owner, least recently polled first."""
+        """Limit of the number of filters, which :meth:`add` sets. It has the filters' IDs by
+        owner, the least recently polled first, to choose the one to evict."""
 
     def add(self, added: PolledFilter, cap: int) -> None:
         now = self.clock()

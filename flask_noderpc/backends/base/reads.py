@@ -227,7 +227,8 @@ class ChainReads(ABC):
         ``SearchTooCostly``."""
         return scan_blocks(self, search, page, limits)
 
-    # New blocks: clients compare heights as cursors instead of registering callbacks.
+    # New blocks. There are no callbacks: a caller passes the last height it has seen, and waits
+    # for a higher one.
 
     @abstractmethod
     def wait_for_height(self, after: int, timeout: float) -> int:

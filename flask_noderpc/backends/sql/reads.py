@@ -270,7 +270,7 @@ class SQLReads(ChainReads):
         before = initial_height - 1 if trusted is None else trusted.header.height
         return (self.latest_height() or before) + 1
 
-    # Events.
+    # New blocks.
 
     def wait_for_height(self, after: int, timeout: float) -> int:
         latest = after

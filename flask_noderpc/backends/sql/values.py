@@ -1,5 +1,6 @@
-"""Tables of key-value pairs: the application's committed state, and metadata (values outside
-the chain that processes share). Each row has a checksum of its key and value."""
+"""Tables of key-value pairs: the application's committed state, and metadata (values that
+processes share, and that are not part of the chain). Each row has a checksum of its key and
+value."""
 
 from __future__ import annotations
 

@@ -386,7 +386,8 @@ def _check_key_types(updates: Iterable[ValidatorUpdate], params: ConsensusParams
     for update in updates:
         if update.power and update.pub_key.type not in allowed:
             raise ValueError(
-                f"expected a key of {' or '.join(allowed)}, got {update.pub_key.type}"
+                f"validator update: expected a key of type {' or '.join(allowed)}, as the"
+                f" consensus parameters allow, got type {update.pub_key.type}"
             )
 
 

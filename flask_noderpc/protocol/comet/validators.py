@@ -262,4 +262,4 @@ def median_time(
         if remaining <= power:
             return time_ns
         remaining -= power
-    raise ValueError("expected a commit with votes to compute their median time, got none")
+    raise ValueError("the commit has no votes of known validators, so it has no median time")

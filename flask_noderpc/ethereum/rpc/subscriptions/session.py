@@ -66,8 +66,11 @@ class EvmHub(EventBuffers[Topic]):
             )
 
     def join(self, topic: Topic, wake: Callable[[], None]) -> tuple[EventBuffer[Topic], int]:
-        """Return the topic's buffer and the cursor from which to read events; for ``syncing``,
-        it is before the current state, which is sent immediately."""
+        """Return the topic's buffer, and the cursor from which to read its events.
+
+        For ``syncing``, first publish the current state, and return the cursor before it, so
+        that the subscriber receives the state at once.
+        """
         buffer, cursor = super().join(topic, wake)
         if isinstance(topic, Syncing):
             try:
