@@ -49,15 +49,16 @@ class EmbeddedChain(ChainBackend):
     ``database`` is a :class:`~flask_noderpc.backends.sql.store.ChainStore`, or the file name
     or URL of one, which is opened with ``limits``, ``max_pages``, ``poll_s`` and
     ``read_database``. ``application`` is a function that creates the application from its
-    committed state, unless the store has one. ``home`` is the folder of the keys and the
-    genesis document, by default the store's folder.
+    committed state; it is not called if the given store has an application already. ``home`` is
+    the folder of the keys and the genesis document, by default the store's folder.
 
     ``chain_id`` and ``app_state`` are written to a new genesis document; ``dialect`` names the
     version of CometBFT by whose rules the document is read, such as ``comet-0.38``.
     ``on_start`` is called with the chain's genesis once in each process. Files are opened by
     :meth:`start` or the first call. ``schedule`` sets when blocks are produced; with
     ``produce=False`` this process only produces blocks when :meth:`produce` is called. With
-    ``dev`` the chain has a ``control``. ``retain_blocks`` is the number of latest blocks to
+    ``dev`` the chain has a ``control``, which sets its clock and produces blocks.
+    ``retain_blocks`` is the number of latest blocks to
     retain; by default all blocks are retained. With ``development_keys`` or ``dev``, the
     validator key of a new home may sign a height twice; if the store has lost blocks that such
     a key signed, ``accept_loss`` lets the chain continue without them.

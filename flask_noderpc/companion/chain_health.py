@@ -19,7 +19,8 @@ NO_BLOCK = "no block of the chain has been fetched yet"
 
 # A lease may be expired for this long: a restart of the following process takes less.
 _PATIENCE_NS = 30 * SECOND
-# If the next block is further ahead, this machine's clock is wrong: report a problem.
+# Seconds by which the next block's time may be ahead of this machine's clock. Above it, a
+# problem is reported, as the clock is probably wrong.
 _MAX_AHEAD_S = 60
 _SHOWN_GAPS = 5
 _STATES = ("up", "failing", "refused")

@@ -170,8 +170,8 @@ class OlderReads:
         found = reader.results(height)
         headers = self._headers(reader, height)
         if headers and not are_proven(found, headers.above):
-            # Do not refuse the node for this: after an upgrade, honest nodes decode old
-            # results wrongly.
+            # Reject only this response, and not the node: after an upgrade, honest nodes decode
+            # old results wrongly.
             raise UpstreamRefused(
                 reader.name, 0, f"header {height + 1} refutes the results of block {height}"
             )

@@ -95,8 +95,9 @@ class MempoolSource:
         """Deliver the transactions that arrive before the timeout; return the new cursor."""
         if not self._mempool().wait_for_pending_after(after, timeout_s):
             return after
-        # Read the latest cursor before the transactions: if all up to it have been removed
-        # from the mempool, the next poll continues after it.
+        # If all new transactions have left the mempool, the next poll continues after the
+        # latest cursor. Read it first: a transaction that arrives between the two reads would
+        # be skipped otherwise.
         latest = self._mempool().latest_pending()
         arrived = self._mempool().arrived_after(after, _BATCH)
         self._deliver([tx for _, tx in arrived])

@@ -260,7 +260,7 @@ def test_the_genesis_is_not_in_the_way_of_blocks(
 def test_a_genesis_that_is_too_large_is_forwarded(
     companion: Companion, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Otherwise the store would become too large."""
+    """The genesis is not stored, as the store would become too large."""
     monkeypatch.setattr(info, "GENESIS_CHUNK_BYTES", 200)
     monkeypatch.setattr(genesis, "MAX_CHUNKS", 2)
     with run_node(dialect="comet-0.38") as node:

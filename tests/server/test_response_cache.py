@@ -323,11 +323,12 @@ def test_calls_that_differ_in_id_share_a_cache_entry(
 @pytest.mark.parametrize(
     "body",
     [
-        # In such a body, the call's own ID is not easy to find.
+        # The call's own ID can't be located without parsing these bodies.
         '{"jsonrpc":"2.0","method":"health","params":{"id":%d},"id":%d}',
         '{"jsonrpc":"2.0","method":"health","\\u0069d":%d,"params":{"x":%d}}',
         '[{"jsonrpc":"2.0","method":"health","id":%d},{"jsonrpc":"2.0","method":"x","id":%d}]',
         '{"jsonrpc":"2.0","method":"health","id":0%d,"x":%d}',
+        # These responses may not be cached: a broadcast, and an error.
         '{"jsonrpc":"2.0","method":"broadcast_tx_sync","params":{"tx":"YT0x"},"x":%d,"id":%d}',
         '{"jsonrpc":"2.0","method":"block","params":{"height":"99"},"x":%d,"id":%d}',
     ],

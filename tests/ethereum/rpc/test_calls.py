@@ -117,7 +117,7 @@ _BLS = int(
     "1eabfffeb153ffffb9feffffffffaaab",
     16,
 )
-# A point on the curve whose order is 3.
+# The point (0, 2) of BLS12-381, which has the order 3 and so is outside the subgroup G1.
 _OF_ORDER_3 = bytes(64) + (2).to_bytes(64)
 # A point on the curve of alt_bn128's G2 with the order 10,069, outside the subgroup.
 _OUTSIDE_G2 = b"".join(

@@ -147,7 +147,8 @@ def fee_history(ctx: Context, params: FeeHistory) -> dict[str, Any]:
             if block is not None:
                 budget.spend(1 + len(block.receipts))
                 if blocks and blocks[-1].partial_header.number != height - 1:
-                    # Block 0 always exists; the first blocks may be pruned.
+                    # Drop block 0, which always exists, where the blocks after it were
+                    # pruned: the history has no gaps.
                     blocks.clear()
                 blocks.append(block)
     if not blocks:

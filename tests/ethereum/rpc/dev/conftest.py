@@ -1,4 +1,4 @@
-"""One chain for the tests of a module, each with separate accounts."""
+"""One chain for all tests of a module; each test has its own accounts."""
 
 from __future__ import annotations
 
