@@ -6,6 +6,7 @@ clients of Ethermint chains can read them; the app hash is the state root.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -83,6 +84,8 @@ from .state import (
 BLOCK_GAS = 15_000_000
 """Default gas limit of a block, which takes the engine some seconds."""
 
+log = logging.getLogger(__name__)
+
 CODE_REFUSED = 1
 CODESPACE = "evm"
 
@@ -130,13 +133,23 @@ class EvmApplication(Application):
         self._dev, self._takes_unprotected_txs = dev, takes_unprotected_txs
         self._code_size_limit = code_size_limit
         self._forks = forks or ForkRules()
-        latest = head(state)
-        # Refuse a wrong setting at once.
-        self._schedule(latest.height + 1 if latest else 1)
+        # The latest block, and the environment of the next one.
+        self._next: tuple[EvmHead, Environment] | None = None
+        self._check_scheduled(head(state))
         self._decoded = LRUCache[bytes, Transaction](
             _DECODED_TXS, _DECODED_BYTES, _weight, runtime.memory
         )
         self._backoff = Backoff()
+
+    def _check_scheduled(self, latest: EvmHead | None) -> Schedule:
+        """Return the forks of the chain; refuse a setting that it can't have."""
+        first = (Activation(0, self._forks.first),)
+        recorded = first if latest is None else schedule(self._state)
+        height = 1 if latest is None else latest.height + 1
+        try:
+            return extended(recorded, self._forks.scheduled, height)
+        except ValueError as error:
+            raise ConfigurationError(f"NODERPC_EVM_FORKS: {error}") from None
 
     @property
     def capabilities(self) -> Mapping[Capability[Any], Any]:
@@ -177,7 +190,7 @@ class EvmApplication(Application):
             changes={
                 **change.written,
                 **head_records(first),
-                **schedule_record(self._schedule(1)),
+                **schedule_record(self._check_scheduled(None)),
             },
         )
 
@@ -307,6 +320,11 @@ class EvmApplication(Application):
 
     def _next_environment(self, latest: EvmHead) -> Environment:
         """Return the environment of the next block, without its time and coinbase."""
+        if self._next is None or self._next[0] != latest:
+            self._next = latest, self._environment_after(latest)
+        return self._next[1]
+
+    def _environment_after(self, latest: EvmHead) -> Environment:
         height = latest.height + 1
         return Environment(
             chain_id=self._chain_id,
@@ -321,13 +339,14 @@ class EvmApplication(Application):
 
     def _schedule(self, height: int) -> Schedule:
         """Return the recorded forks; from a height on, the scheduled forks of the setting."""
-        latest, later = head(self._state), self._forks.scheduled
-        first = (Activation(0, self._forks.first),)
-        recorded = first if latest is None else schedule(self._state)
+        recorded = schedule(self._state)
         try:
-            return extended(recorded, later, height) if later else recorded
+            return extended(recorded, self._forks.scheduled, height)
         except ValueError as error:
-            raise ConfigurationError(f"NODERPC_EVM_FORKS: {error}") from None
+            # Another host produced the block at which the fork should have begun.
+            log.warning("NODERPC_EVM_FORKS is ignored: %s", error)
+            self._forks = replace(self._forks, scheduled=())
+            return recorded
 
     def _new_schedule(self, height: int) -> Mapping[bytes, bytes]:
         """Return the record of the forks if the setting changes it."""

@@ -231,11 +231,13 @@ def fork_at(schedule: Schedule, height: int) -> Fork:
 
 
 def extended(schedule: Schedule, later: Schedule, height: int) -> Schedule:
-    """Return a schedule whose activations from a height on are the later ones.
+    """Return a schedule; from a height on, its activations are the later ones if there are any.
 
     Raise :exc:`ValueError` if a later activation is below the height and not in the schedule
     yet, or if its fork does not follow the others.
     """
+    if not later:
+        return schedule
     past = tuple(each for each in schedule if each.height < height)
     order = list(FORKS.values())
     for each in later:

@@ -136,6 +136,21 @@ def test_a_later_fork_follows_the_first(tmp_path: Path, fork: Fork) -> None:
         pass
 
 
+def test_a_fork_that_another_host_did_not_schedule_is_ignored(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with running(tmp_path, ForkRules(PRAGUE)) as node:
+        node.mine(tx())
+        with running(tmp_path, ForkRules(PRAGUE, (Activation(3, OSAKA),))) as other:
+            other.send(tx(1))
+            # The host without the setting produces the blocks at which the fork should begin.
+            for _ in range(3):
+                node.mine()
+            other.send(tx(2))
+            assert str(clz(other)).startswith("invalid opcode: CLZ")
+    assert "NODERPC_EVM_FORKS is ignored: expected a height of at least 5" in caplog.text
+
+
 @pytest.mark.sqlite
 def test_a_store_without_a_record_of_forks_goes_on_with_prague(tmp_path: Path) -> None:
     with running(tmp_path, ForkRules(PRAGUE)) as node:
