@@ -28,6 +28,7 @@ from .frames import (
 )
 
 _SIGN = 1 << 255
+_GAS = 1 << 64
 _MODULUS = 1 << 256
 
 # EIP-2929: gas of a slot that the transaction uses for the first time.
@@ -440,7 +441,10 @@ def _calling(kind: str) -> OfFrame:
                 gas += _NEW_ACCOUNT
         left = frame.gas_left - gas
         if left < 0:
-            raise OutOfGas(gas)
+            # geth reports the cost with the gas to pass on, which it computes from the negative
+            # rest as an unsigned number.
+            left += _GAS
+            raise OutOfGas(gas + min(wanted, left - left // 64))
         # EIP-150: a caller keeps a 64th of its gas.
         given = min(wanted, left - left // 64)
         frame.gas_left = left - given
