@@ -680,7 +680,7 @@ def test_another_content_of_a_stored_block_is_refused(
 
     for field, other in changed.items():
         with pytest.raises(
-            InvalidBlock, match=rf"block {height}: {field} .*stored blocks are unchanged"
+            InvalidBlock, match=rf"block {height}: {field}: .*stored blocks are unchanged"
         ):
             store.backfill(other)
 

@@ -342,7 +342,8 @@ def test_keys_of_an_unknown_type_are_stored_and_marked_as_not_verified(
     with caplog.at_level(logging.WARNING):
         assert store.verify() == 2
     assert caplog.messages == [
-        "some signatures could not be verified: signatures of falcon keys can't be verified"
+        "some signatures could not be verified: signatures of falcon keys can't be verified:"
+        " unknown key type"
     ]
     assert store.all_unchecked() == {
         "validators_hash": (2, 2, 3),

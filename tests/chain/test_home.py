@@ -163,7 +163,11 @@ def test_a_file_that_can_t_be_read_is_named(tmp_path: Path, name: str, content: 
     ("old", "new", "complaint"),
     [
         ("PrivKeyEd25519", "PrivKeySecp256k1", "expected a secret of 32 bytes, got 64"),
-        ("PrivKeyEd25519", "PrivKeySr25519", "expected a tendermint/PrivKeyEd25519 or"),
+        (
+            "PrivKeyEd25519",
+            "PrivKeySr25519",
+            "expected a key of type tendermint/PrivKeyEd25519",
+        ),
         ("BQUFBQUF", "AAAAAAAA", "expected the public key of the seed"),
     ],
 )

@@ -308,7 +308,7 @@ def test_a_liar_alone_stops_the_companion(
     node.of_block = lambda block: replace(block, header=replace(block.header, time=1))
     grow(inner, chain.blocks[30])
 
-    until(lambda: "nodes are refused" in reason(followed), "the reason")
+    until(lambda: "no upstream node can be used" in reason(followed), "the reason")
     assert followed.reads.latest_height() == 30
 
 

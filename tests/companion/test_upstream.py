@@ -359,7 +359,7 @@ def test_a_header_on_the_command_line(command: list[str]) -> None:
     flags = ["http://127.0.0.1:1", "--upstream-header", "x-api-key: KEY"]
     result = CliRunner().invoke(main, [*command, *flags])
     assert result.exit_code == 2
-    assert "set NODERPC_UPSTREAM_HEADER, or name a file" in result.output
+    assert "set NODERPC_UPSTREAM_HEADER, or read it from a file" in result.output
     assert "KEY" not in result.output.replace("NODERPC_UPSTREAM_HEADER", "")
 
 

@@ -100,7 +100,7 @@ def test_the_fixtures_chain_has_that_of_their_dialect(tmp_path: Path) -> None:
 
 
 def test_a_version_that_is_not_known_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"known are 0\.34"):
+    with pytest.raises(ConfigurationError, match=r"expected one of 0\.34"):
         EmbeddedChain(
             tmp_path / "chain.db", application=lambda state: KVStore(state, version="0.33")
         )

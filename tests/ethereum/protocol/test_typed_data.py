@@ -175,8 +175,8 @@ MAIL = {"Mail": [{"name": "n", "type": "bool"}]}
     ("change", "said"),
     [
         ({"types": []}, "types must be an object"),
-        ({"types": {"Mail": [{"name": "n"}]}}, "a list of names and types"),
-        ({"types": {"Mail": 5}}, "a list of names and types"),
+        ({"types": {"Mail": [{"name": "n"}]}}, "types: expected a list of fields for each"),
+        ({"types": {"Mail": 5}}, "types: expected a list of fields for each"),
         ({"types": {"Mail": [{"name": 1, "type": "bool"}]}}, "must be strings"),
         ({"domain": None}, "domain must be an object"),
         ({"domain": {**DOMAIN, "more": 1}}, "extra data provided in the message (EIP712Domain"),

@@ -192,5 +192,5 @@ def test_opening_a_chain_of_another_application_is_refused(tmp_path: Path) -> No
     other.start()
     other.produce()
     other.close()
-    with pytest.raises(ConfigurationError, match="application 'kvstore'"):
+    with pytest.raises(ConfigurationError, match="NODERPC_APPLICATION: expected 'kvstore'"):
         Running(tmp_path)
