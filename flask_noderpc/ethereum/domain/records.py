@@ -30,7 +30,7 @@ MIN_BLOB_FEE = 1
 
 @dataclass(frozen=True, slots=True)
 class AccessListEntry:
-    """EIP-2930: an address and the storage slots that a transaction will access."""
+    """EIP-2930: an address and storage slots that a transaction declares to access."""
 
     address: bytes
     storage_keys: tuple[bytes, ...] = ()
@@ -74,8 +74,8 @@ class Transaction:
     blob_versioned_hashes: tuple[bytes, ...] = ()
     authorizations: tuple[Authorization, ...] = ()
     v: int
-    """Value of V as encoded: the parity from type 1 on; for type 0 it includes the chain ID
-    (EIP-155) or 27."""
+    """V of the signature, as encoded: the parity from type 1 on; the parity plus 27, or plus
+    35 and twice the chain ID (EIP-155), for type 0."""
     r: int
     s: int
     raw: bytes
@@ -138,8 +138,8 @@ class Inclusion:
 
 @dataclass(frozen=True, slots=True)
 class RPCTransaction:
-    """Transaction and its inclusion, which is ``None`` while it is pending; geth:
-    RPCTransaction."""
+    """Transaction and its inclusion in a block, ``None`` while it is pending (geth:
+    RPCTransaction)."""
 
     transaction: Transaction
     inclusion: Inclusion | None
@@ -149,7 +149,7 @@ class RPCTransaction:
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """Log of a contract; ``index`` counts all logs of the block."""
+    """Log of a contract; ``index`` is its index among all logs of the block."""
 
     address: bytes
     topics: tuple[bytes, ...]
@@ -175,7 +175,7 @@ class LogSearch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Header:
-    """A block's header; ``hash``, ``nonce`` and ``miner`` are ``None`` while it is pending."""
+    """A block's header; ``hash``, ``nonce`` and ``miner`` are ``None`` for a pending block."""
 
     number: int
     hash: bytes | None
@@ -204,6 +204,6 @@ class PlainNumber(int):
 
 @dataclass(frozen=True, slots=True)
 class HeadView:
-    """A header that is encoded as in a ``newHeads`` event."""
+    """A header to be encoded as in a ``newHeads`` event."""
 
     header: Header
