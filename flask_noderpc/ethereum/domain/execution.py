@@ -214,8 +214,8 @@ class CallArgs:
         return LEGACY if self.access_list is None else ACCESS_LIST
 
     def price_at(self, base_fee: int) -> int:
-        """Return the price per gas at a base fee, in wei; without a gas price or fee cap this
-        is the tip, or 0 if that is omitted, too."""
+        """Return the price per gas at a base fee, in wei; without gas price and fee cap it is
+        the tip, which is 0 by default."""
         if self.gas_price is not None:
             return self.gas_price
         fee_cap, tip = self.max_fee_per_gas, self.max_priority_fee_per_gas or 0

@@ -57,8 +57,8 @@ class ModexpGas:
     complexity: int
     """Factor of the squared size, in words of 8 bytes, of the longer of base and modulus."""
     complexity_to_32_bytes: int | None
-    """Complexity if base and modulus have at most 32 bytes; ``None`` if the factor applies to
-    these, too."""
+    """Complexity if base and modulus have at most 32 bytes; ``None`` if the factor also applies
+    to these."""
     iterations: int
     """Iterations for each byte of the exponent after the first 32."""
     max_length: int | None

@@ -20,7 +20,7 @@ from ..domain.execution import (
 from ..domain.records import ZERO_HASH
 
 if TYPE_CHECKING:
-    # A server builds jobs and does not need the libraries of precompiled contracts.
+    # For types only: a server builds jobs without the libraries of precompiled contracts.
     from .precompiles import Precompile
     from .state import State
 
@@ -107,7 +107,7 @@ class Execution:
         return simulated or self._stored_hash(number) or ZERO_HASH
 
     def log(self, address: bytes, topics: tuple[bytes, ...], data: bytes) -> None:
-        """Record a log."""
+        """Record a log that a contract emits, and report it to the tracer."""
         self.logs.append(EmittedLog(address, topics, data))
         if self.tracer is not None:
             self.tracer.log(address, topics, data)
@@ -166,7 +166,7 @@ class Frame:
     """Output of the last subcall."""
     failure: Failure | None = None
     subframe: Frame | None = None
-    """The subcall to run next."""
+    """The subcall to run next; ``None`` if the frame has ended."""
     snapshot: int = 0
     """Length of the state's undo log before the frame."""
     logs: int = 0
@@ -310,7 +310,7 @@ def _prepared(code: bytes) -> tuple[bytes, bytearray]:
 
 
 class Tracer:
-    """Observes the execution of a message; this class does nothing.
+    """Observer of the execution of a message; the methods of this base class do nothing.
 
     ``step`` is called before an instruction; ``stepped`` after it, or before the call frame
     that it begins. ``cost`` includes the gas that a call passes to its frame, but not the gas

@@ -199,7 +199,7 @@ class Estimate(Call):
 
     @staticmethod
     def _guesses(first: Outcome) -> Iterator[int]:
-        # EIP-150: a caller keeps a 64th of its gas, so a subcall needs a limit higher by that.
+        # EIP-150: a caller keeps a 64th of its gas, so the limit must exceed the gas used.
         yield first.max_used_gas
         yield (first.max_used_gas + 2300) * 64 // 63
 
@@ -279,7 +279,7 @@ class TraceBlock(Job[tuple[bytes, ...]]):
 
 
 def replay(world: World, environment: Environment, txs: tuple[bytes, ...]) -> int:
-    """Run transactions of a block again; return the number of their logs."""
+    """Run committed transactions again; return the number of their logs."""
     messages = (_message(world, environment, raw) for raw in txs)
     return sum(len(world.run(environment, message).logs) for message in messages)
 

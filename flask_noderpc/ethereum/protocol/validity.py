@@ -137,8 +137,8 @@ def _check_lists(tx: Transaction, environment: Environment) -> None:
 
 
 def check_blobs(tx: Transaction, fork: Fork, blob_base_fee: int) -> None:
-    """Refuse a blob transaction without blobs, with too many, or that pays too little for
-    them."""
+    """Refuse a blob transaction that has no blobs or too many, or a fee cap below the blob base
+    fee."""
     if tx.type != BLOB:
         return
     count, fee_cap = len(tx.blob_versioned_hashes), tx.max_fee_per_blob_gas or 0
@@ -241,7 +241,7 @@ def check_fee(tx: Transaction, base_fee: int) -> None:
 
 
 def check_message_form(message: Message, environment: Environment) -> None:
-    """Refuse a call with too long init code or less gas than its intrinsic gas."""
+    """Refuse a call whose init code is too long or whose gas limit is too low."""
     fork, data = environment.fork, message.data
     _check_initcode(message.to, data, environment)
     lists = message.access_list, message.authorizations

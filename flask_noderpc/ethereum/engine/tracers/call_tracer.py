@@ -134,12 +134,13 @@ class CallRecorder(Recorder):
 
 
 def _caller(frame: Frame) -> bytes:
-    """Return the address that made the call; for DELEGATECALL its storage is used, too."""
+    """Return the ``from`` address of a call: the sender, or for DELEGATECALL and CALLCODE the
+    account whose storage the code uses."""
     return frame.to if frame.kind in ("DELEGATECALL", "CALLCODE") else frame.sender
 
 
 def callee(frame: Frame) -> bytes:
-    """Return the address that was called, whose code runs."""
+    """Return the ``to`` address of a call: the account whose code runs, or the new contract."""
     return frame.code_address if frame.kind in ("DELEGATECALL", "CALLCODE") else frame.to
 
 
@@ -276,7 +277,7 @@ def _action_and_result(call: dict[str, Any]) -> dict[str, Any]:
     return {"action": asked, "result": given | {"output": output}, "type": "call"}
 
 
-# ERC-7528's address of ether, and the event of ERC-20.
+# A transfer of ether is logged as ERC-20's event, from the address of ether in ERC-7528.
 _ETHER = b"\xee" * 20
 _TRANSFER = keccak(b"Transfer(address,address,uint256)")
 
