@@ -95,7 +95,7 @@ _TX_OBJECT_BYTES = 2048
 
 @dataclass(frozen=True, slots=True)
 class ForkRules:
-    """Forks of a chain: the first one, and the scheduled ones for later heights."""
+    """Settings of a chain's forks: the first fork, and the activations at later heights."""
 
     first: Fork = OSAKA
     scheduled: Schedule = ()

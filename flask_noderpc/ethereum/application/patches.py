@@ -141,7 +141,7 @@ class LaterBlockChanges:
         self.state: StateChange | None = None
 
     def add(self, change: Change) -> Overrides:
-        """Add a patch, and return the accounts that it changes."""
+        """Add a patch, and return the account overrides that it contains."""
         if change.next_base_fee is not None:
             self._next_base_fee = change.next_base_fee
         # anvil makes no block for a patch. The base fee of this block is chosen so that the

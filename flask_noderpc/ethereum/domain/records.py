@@ -95,7 +95,7 @@ class Transaction:
 
     @property
     def tip_cap(self) -> int:
-        """Maximum priority fee per gas, in wei; the gas price for a type without one."""
+        """Maximum priority fee per gas, in wei; for types 0 and 1 this is the gas price."""
         return (
             self.max_priority_fee_per_gas if self.gas_price is None else self.gas_price
         ) or 0
@@ -179,7 +179,7 @@ class Header:
 
     number: int
     hash: bytes | None
-    """CometBFT block hash, not the hash of this header's RLP."""
+    """CometBFT's block hash; of block 0 and simulated blocks, the hash of this header's RLP."""
     parent_hash: bytes
     nonce: bytes | None = bytes(8)
     uncles_hash: bytes = NO_UNCLES
@@ -195,7 +195,7 @@ class Header:
     timestamp: int
     mix_hash: bytes = ZERO_HASH
     base_fee: int | None = None
-    """``None`` on a chain without a fee market."""
+    """Base fee per gas, in wei; ``None`` on a chain without a fee market."""
 
 
 class PlainNumber(int):

@@ -151,7 +151,7 @@ def _address(text: str) -> bytes:
 
 def _bytes(text: str) -> bytes:
     try:
-        # bytes.fromhex ignores spaces.
+        # bytes.fromhex would accept spaces.
         return unhexlify(text.removeprefix("0x"))
     except ValueError:
         raise ValueError(f"expected hex, got {short_repr(text)}") from None

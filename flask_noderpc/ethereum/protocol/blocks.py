@@ -201,13 +201,13 @@ def simulated_block(header: Header, executed: Sequence[ExecutedTransaction]) -> 
 
 
 def _hashed(block: Block) -> Block:
-    """Return the block with the hash of its header's RLP."""
+    """Return the block with its hash set to the hash of its header's RLP."""
     block_hash = keccak(encode_header(block.header))
     return replace(block, partial_header=replace(block.partial_header, hash=block_hash))
 
 
 def fee_after(header: Header) -> int | None:
-    """Return the base fee of the block after a header (EIP-1559); ``None`` if it has none."""
+    """Return the base fee of the block after a header (EIP-1559), or ``None``."""
     if header.base_fee is None:
         return None
     return next_base_fee(header.base_fee, header.gas_used, header.gas_limit)

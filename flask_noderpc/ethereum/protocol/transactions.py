@@ -100,7 +100,7 @@ def signed(tx: Transaction, key: Key) -> bytes:
 
 
 def _digest(tx: Transaction) -> bytes:
-    """Return the signing hash, which includes the chain ID."""
+    """Return the hash that the sender signs, which includes the chain ID."""
     items = [field.item(getattr(tx, field.name)) for field in FORMS[tx.type].fields[:-3]]
     if tx.type == LEGACY:
         return keccak(rlp.encode([*items, tx.chain_id or 0, 0, 0]))
@@ -108,7 +108,8 @@ def _digest(tx: Transaction) -> bytes:
 
 
 def _v(tx: Transaction, parity: int) -> int:
-    """Return V; a legacy V contains the chain ID as well (EIP-155)."""
+    """Return V of a signature: its parity; in a legacy transaction also the chain ID
+    (EIP-155)."""
     return parity if tx.type != LEGACY else 35 + 2 * (tx.chain_id or 0) + parity
 
 
@@ -172,7 +173,8 @@ def _signed(kind: int, body: bytes, values: dict[str, Any]) -> tuple[bytes, int,
 
 
 def _unsigned(body: bytes, values: dict[str, Any]) -> bytes:
-    """Return the encoded fields before the signature of a decoded, so canonical, list."""
+    """Return the encoded fields before the signature. The list has been decoded, so its
+    encoding is canonical."""
     signature = sum(len(rlp.encode(values[name])) for name in "vrs")
     start = 1 if body[0] <= 0xF7 else body[0] - 0xF6
     return body[start : len(body) - signature]
