@@ -82,14 +82,15 @@ from .state import (
 )
 
 BLOCK_GAS = 15_000_000
-"""Default gas limit of a block, which takes the engine some seconds."""
+"""Default gas limit of a block; the engine takes some seconds to use so much gas."""
 
 log = logging.getLogger(__name__)
 
 CODE_REFUSED = 1
 CODESPACE = "evm"
 
-# The cache includes rejected transactions, which may have a megabyte each.
+# Limits of the cache of decoded transactions. It includes rejected ones, which may have a
+# megabyte each.
 _DECODED_TXS, _DECODED_BYTES = 10_000, 32 << 20
 # Approximate size in memory of a decoded transaction without its data.
 _TX_OBJECT_BYTES = 2048
@@ -97,19 +98,19 @@ _TX_OBJECT_BYTES = 2048
 
 @dataclass(frozen=True, slots=True)
 class ForkRules:
-    """Forks of a chain: the one that it begins with, and those of later heights."""
+    """Settings of a chain's forks: the first fork, and the activations at later heights."""
 
     first: Fork = OSAKA
     scheduled: Schedule = ()
     caps_tx_gas: bool = True
-    """True if a transaction's gas limit has the fork's maximum (EIP-7825)."""
+    """True if the fork's maximum of a transaction's gas limit applies (EIP-7825)."""
 
 
 class EvmApplication(Application):
-    """Executes Ethereum transactions.
+    """Application ``evm``, which executes Ethereum transactions.
 
-    With ``dev`` it also accepts patches of the state, unsigned transactions of any sender from
-    the local node, and transactions of accounts with code.
+    With ``dev`` it also accepts patches of the state, unsigned transactions of any sender that
+    the node itself submits, and transactions of accounts with code.
     """
 
     name = "evm"
@@ -171,7 +172,7 @@ class EvmApplication(Application):
     def init_chain(self, genesis: Genesis) -> InitChain:
         overrides = evm_genesis.accounts(genesis.app_state)
         if self._dev and self._forks.first.has_history_contract:
-            # anvil's genesis has this contract, too.
+            # Deploy the contract of EIP-2935, as in anvil's genesis.
             contract = AccountOverride(nonce=1, code=HISTORY_CODE)
             overrides = {HISTORY_ADDRESS: contract, **overrides}
         change = StateChange(NO_STORAGE)
@@ -211,7 +212,8 @@ class EvmApplication(Application):
         try:
             if not self._takes_unprotected_txs:
                 validity.check_protected(decoded)
-            # Pending transactions stay in the mempool while the base fee rises.
+            # recheck_tx does not check the fee, so a pending transaction stays in the mempool
+            # if the base fee rises.
             validity.check_tip(decoded, self._head().next_base_fee)
         except InvalidTransaction as error:
             return _rejected(str(error))
@@ -224,7 +226,9 @@ class EvmApplication(Application):
 
     def _check(self, tx: bytes, *, unsigned: bool) -> ExecTxResult:
         if self._backoff.is_poison(tx):
-            return _rejected("the transaction takes longer than a block may")
+            return _rejected(
+                "the transaction takes longer than a block may; split it into smaller ones"
+            )
         try:
             refuse_long_lists(tx)
             decoded = self._decode(tx)
@@ -260,12 +264,12 @@ class EvmApplication(Application):
         txs = [tx for tx in txs if not self._backoff.is_poison(tx)]
         patches = tuple(filter(is_patch, txs))
         if self._dev and patches:
-            # Patches get a block of their own, as replays of Ethereum transactions start from
-            # the parent state.
+            # A patch gets a block of its own: traces replay the transactions of a block on
+            # its parent's state, so no patch may come between.
             return self._backoff.limit(patches[:1])
         pending = (self._decode(tx) for tx in txs if not is_patch(tx))
         selected = select_txs(
-            # A chain that used NODERPC_DEV before may still have unsigned transactions.
+            # A chain that used NODERPC_DEV before may still have unsigned ones pending.
             (tx for tx in pending if self._dev or tx.is_signed),
             lambda sender: self._account(latest, sender),
             latest.next_base_fee,
@@ -349,7 +353,7 @@ class EvmApplication(Application):
             return recorded
 
     def _new_schedule(self, height: int) -> Mapping[bytes, bytes]:
-        """Return the record of the forks if the setting changes it."""
+        """Return the new record of the forks; empty if the setting does not change it."""
         forks = self._schedule(height)
         return {} if forks == schedule(self._state) else schedule_record(forks)
 
@@ -362,8 +366,7 @@ class EvmApplication(Application):
         except Exception as error:
             if isinstance(error, BackendError) and not isinstance(error, ExecutionFailed):
                 raise
-            # The engine is third-party code, so its other exceptions count as a failed block,
-            # too.
+            # An unexpected exception of the engine counts as a failed block, too.
             self._backoff.record_failure(block.txs)
             if not block.txs:
                 raise
@@ -373,10 +376,10 @@ class EvmApplication(Application):
         return executed
 
     def _empty_change(self, job: ExecuteBlock) -> StateChange:
-        """Return the change by an empty block, without an executor.
+        """Compute the change of the state by an empty block, without an executor process.
 
-        There are no rewards or withdrawals. A chain with the history contract stores the
-        parent's hash there.
+        There are no rewards or withdrawals; only the history contract, if the chain has it,
+        stores the parent's hash (EIP-2935).
         """
         state = State(StoredState(self._runtime.record, job.root), keeps_names=self._dev)
         if not state.code(HISTORY_ADDRESS):
@@ -395,21 +398,27 @@ class EvmApplication(Application):
         verify_records(self._state, latest.height, latest.root)
 
     def query(self, path: str, data: bytes, height: int, prove: bool) -> QueryResult:
-        """Return an error, as the methods of the EVM layer read the state."""
-        log = "nothing can be asked by abci_query: the methods of the EVM layer read the state"
+        """Return an error, as Ethereum's JSON-RPC reads the state instead."""
+        log = (
+            "abci_query: the application 'evm' has no queries; read the state with Ethereum's"
+            " JSON-RPC, such as eth_call"
+        )
         return QueryResult(code=CODE_REFUSED, log=log, key=data, codespace=CODESPACE)
 
     def _head(self) -> EvmHead:
         latest = head(self._state)
         if latest is None:
-            raise StoreError("the state belongs to another application")
+            raise StoreError(
+                "the store has no state of the application 'evm'; check NODERPC_APPLICATION"
+                " and NODERPC_DATABASE"
+            )
         return latest
 
     def _account(self, latest: EvmHead, address: bytes) -> Account:
         return accounts.account(self._runtime.record, latest.root, address)
 
     def _decode(self, raw: bytes) -> Transaction:
-        # Decoded transactions are cached, as each pending one is read for every block.
+        # Cache decoded transactions, as each block needs all pending ones.
         decoded = self._decoded.get(raw)
         if decoded is None:
             decoded = self._decoded.put(raw, decode(raw, unsigned=True))
@@ -436,8 +445,8 @@ def _begin_events(latest: EvmHead, environment: Environment) -> tuple[Event, ...
 
 
 def _weight(tx: Transaction) -> int:
-    # The size includes raw bytes and decoded data; access lists take up to twice their encoded
-    # size.
+    # Four times the encoded size: for the raw bytes, the decoded data, and access lists, which
+    # take up to twice their encoded size.
     return _TX_OBJECT_BYTES + 4 * len(tx.raw)
 
 

@@ -17,8 +17,8 @@ from . import patches as evm_genesis
 _BALANCE = 10_000 * ETHER
 
 # https://github.com/Arachnid/deterministic-deployment-proxy: forge's scripts deploy through it,
-# and anvil's and geth's development chains have it. It creates a contract from its input, whose
-# first word is the salt.
+# and anvil's and geth's development chains have it. The input is a salt of one word and the
+# init code of the contract to create.
 CREATE2_DEPLOYER = bytes.fromhex("4e59b44847b379578588920ca78fbf26c0b4956c")
 _DEPLOYER_CODE = bytes.fromhex(
     "7fffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff"
@@ -37,8 +37,9 @@ class EvmDevAccounts(DevAccounts):
         accounts = evm_genesis.accounts(genesis.app_state)
         if not all(key.address in accounts for key in DEV_KEYS):
             log.warning(
-                "NODERPC_DEV: this chain began without the development accounts, which may have"
-                " nothing here; NODERPC_DATABASE at a new file makes a chain that has them"
+                "NODERPC_DEV: expected a chain with the development accounts in its genesis,"
+                " got one without them, so they may have no funds; set NODERPC_DATABASE to a"
+                " new file to start a chain that has them"
             )
         # Most hosts only show log lines from the level warning on.
         accounts_log.warning(
@@ -54,6 +55,6 @@ class EvmDevAccounts(DevAccounts):
 
 
 def _lines() -> Iterator[str]:
-    """Yield each account with its key."""
+    """Yield a line with address and private key for each account."""
     for key in DEV_KEYS:
         yield f"{to_checksum(key.address)} 0x{key.secret.hex()}"

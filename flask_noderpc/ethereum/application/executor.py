@@ -1,7 +1,7 @@
 """An EVM executor process: ``python -m flask_noderpc.ethereum.application.executor``.
 
-Its arguments are the database, the maximum bytes of its caches, its niceness, 1 if states keep
-the preimages of hashed keys, and the file descriptor of its socket.
+Its arguments are the database, the maximum bytes of its caches, the increment of its niceness,
+1 (else 0) if states keep addresses and slots by hash, and the file descriptor of its socket.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .state import CachedNodeStore
 
 
 class StoredNodes(CachedNodeStore):
-    """State nodes and block hashes from the chain's store."""
+    """Trie nodes, codes and block hashes from the chain's store."""
 
     def __init__(self, store: ChainStore, cache_bytes: int) -> None:
         super().__init__(store.app_state.get, CacheMemory(cache_bytes))

@@ -1,4 +1,4 @@
-"""Application ``evm`` with a mount's settings."""
+"""Construction of the application ``evm`` from settings."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from .state import EvmRuntime, ExecutionLimits
 def evm(
     settings: Settings, path: str, memory: CacheMemory
 ) -> Callable[[AppState], EvmApplication]:
-    """Return the factory of the application; raise
+    """Return a function that makes the application ``evm`` for its stored state; raise
     :exc:`~flask_noderpc.errors.ConfigurationError` if a package is missing."""
     own = settings.of(EthereumSettings)
-    # Executor processes import this package, and without this check would fail later.
+    # Check now, as otherwise the executor processes, which import this package, fail later.
     if find_spec("py_arkworks_bls12381") is None:
         raise ConfigurationError(
             "NODERPC_APPLICATION = 'evm' needs py-arkworks-bls12381: pip install"

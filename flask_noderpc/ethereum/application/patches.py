@@ -1,7 +1,8 @@
-"""Accounts in the format of geth's genesis documents, and patch transactions that change them.
+"""Accounts in the format of geth's genesis documents, and patches: transactions of development
+chains that set accounts or block parameters.
 
-A patch is part of a block like any other transaction, so the CometBFT API shows it, and
-the app hash after each block is the state root.
+A patch is part of a block like any other transaction, so the CometBFT API shows it, and the
+app hash after each block is the state root.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ _NO_CODES: Mapping[bytes, bytes] = MappingProxyType({})
 
 
 def accounts(app_state: bytes) -> Overrides:
-    """Parse ``alloc``; raise :exc:`~flask_noderpc.errors.ConfigurationError`."""
+    """Parse the accounts in ``alloc`` of a genesis state; raise
+    :exc:`~flask_noderpc.errors.ConfigurationError`."""
     if not app_state:
         return {}
     try:
@@ -33,7 +35,7 @@ def accounts(app_state: bytes) -> Overrides:
 
 
 def app_state(balances: Mapping[bytes, int], codes: Mapping[bytes, bytes] = _NO_CODES) -> bytes:
-    """Encode a genesis state of accounts with a balance in wei, and of contracts."""
+    """Return the JSON of a genesis state with these balances, in wei, and contract codes."""
     alloc: dict[str, Any] = {
         f"0x{address.hex()}": {"balance": f"{balance:#x}"}
         for address, balance in balances.items()
@@ -44,7 +46,7 @@ def app_state(balances: Mapping[bytes, int], codes: Mapping[bytes, bytes] = _NO_
     return jsoncodec.encode({"alloc": alloc})
 
 
-# The first byte is neither a transaction type nor a beginning of RLP.
+# Prefix of a patch. No Ethereum transaction begins with its first byte.
 _MARK = b"\x7fpatch"
 # Maximum size of a decompressed state dump.
 _MAX_DUMP_BYTES = 1 << 30
@@ -52,19 +54,19 @@ _MAX_DUMP_BYTES = 1 << 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """Content of a patch; ``None`` leaves a part unchanged."""
+    """Content of a patch; a value that is ``None`` is left unchanged."""
 
     overrides: Overrides = field(default_factory=dict)
     next_base_fee: int | None = None
     coinbase: bytes | None = None
     block: BlockParams | None = None
     dump: bytes | None = None
-    """State dump: anvil's sets its accounts, and one of an earlier version replaces the whole
-    state."""
+    """State dump. A dump of anvil sets the accounts in it; a dump of an earlier version of
+    this package replaces the whole state."""
 
 
 class _BlockMembers(jsoncodec.Struct):
-    """JSON members of a patch except ``alloc``."""
+    """JSON members of a patch other than ``alloc``."""
 
     nextBaseFee: str | None = None  # noqa: N815  # as JSON has it
     coinbase: str | None = None
@@ -73,7 +75,7 @@ class _BlockMembers(jsoncodec.Struct):
 
 
 def patch_tx(change: Change) -> bytes:
-    """Encode a change as a patch transaction, unique by a random salt."""
+    """Encode a change as a patch; a random salt makes each transaction unique."""
     members: dict[str, object] = {
         "alloc": {
             f"0x{address.hex()}": _account_json(o) for address, o in change.overrides.items()
@@ -128,7 +130,7 @@ def change_of(raw: bytes) -> Change:
 
 
 class LaterBlockChanges:
-    """Changes of block parameters by the patches of one block; the last one applies."""
+    """Changes of block parameters by the patches of one block; the last patch wins."""
 
     def __init__(self, next_base_fee: int) -> None:
         self.base_fee = next_base_fee
@@ -139,18 +141,19 @@ class LaterBlockChanges:
         self.state: StateChange | None = None
 
     def add(self, change: Change) -> Overrides:
-        """Add a patch, and return the accounts that it changes."""
+        """Add a patch, and return the account overrides that it contains."""
         if change.next_base_fee is not None:
             self._next_base_fee = change.next_base_fee
-        # anvil makes no block for such a change. This block's fee is chosen so that EIP-1559
-        # gives the next block the fee that it would have had, or the one that was set.
+        # anvil makes no block for a patch. The base fee of this block is chosen so that the
+        # next one gets, by EIP-1559, the fee set by a patch, or the fee of this block without
+        # patches.
         self.base_fee = fee_of_empty_block_before(self._next_base_fee)
         self.coinbase = change.coinbase or self.coinbase
         self.block = change.block or self.block
         if change.dump is not None and is_anvil_dump(change.dump):
             return dumped_accounts(change.dump, _MAX_DUMP_BYTES)
         if change.dump is not None:
-            # This import is late, as the module needs the extra's packages.
+            # Imported here, as the module needs the packages of the extra ``evm``.
             from ..protocol.accounts import decode_dump
 
             # The dump was validated before the patch was submitted.

@@ -1,8 +1,8 @@
 """Selection of a block's transactions by price and nonce, and backoff after a failed block.
 
 After a block that could not be executed, the next proposals have fewer transactions, until the
-failing one is found and excluded. Gas is a poor measure of the time of some precompiled
-contracts, and a slow transaction must not halt the chain.
+failing transaction is found and excluded. The gas limit of a block can't prevent this, as some
+precompiled contracts take long for their gas, and a slow transaction must not halt the chain.
 """
 
 from __future__ import annotations
@@ -33,14 +33,15 @@ def select_txs(
     limits: BlockLimits,
     fork: Fork,
 ) -> tuple[bytes, ...]:
-    """Return the raw transactions to include in a block, out of the pending ones.
+    """Select the raw transactions to include in a block from the pending ones.
 
     A transaction that does not fit, can't pay the base fee or comes after a nonce gap delays
-    only later ones of its sender. The same goes for one whose cost may exceed the balance
-    left by those before it: failing transactions would fill blocks at no cost.
+    only later ones of its sender. So does one whose maximum cost exceeds the balance that
+    earlier ones leave, as failing transactions would fill blocks at no cost.
     """
     queues = _by_sender(txs, account)
-    # Transactions are ordered by price, then by arrival.
+    # Take the next transaction of the sender who pays most; at the same price, of the sender
+    # who came first.
     heads: list[tuple[int, int, _Queue]] = []
     for order, queue in enumerate(queues):
         _push(heads, queue, order, base_fee)
@@ -92,8 +93,8 @@ _MAX_POISON = 10_000
 
 
 class Backoff:
-    """Limit and exclusions of proposals, which follow from the failed blocks of this
-    process."""
+    """Maximum size of proposals and transactions excluded from them, after blocks that this
+    process failed to execute."""
 
     def __init__(self) -> None:
         self._limit: int | None = None
@@ -105,8 +106,8 @@ class Backoff:
         return bool(self._poison) and tx_hash(tx) in self._poison
 
     def has_suspects(self) -> bool:
-        """Return true if a failed transaction may be the cause, which the next block can
-        show."""
+        """Return true if a transaction failed alone in its block, so that an empty block has
+        to be executed to show whether the transaction is the cause."""
         return bool(self._failures or self._poison)
 
     def limit(self, txs: Sequence[bytes]) -> tuple[bytes, ...]:
@@ -117,13 +118,14 @@ class Backoff:
         """Raise the limit after a block was executed."""
         self._failures.clear()
         if self._limit is not None:
-            # A block below the limit had all transactions, so no limit is needed.
+            # A block smaller than the limit had all transactions, so drop the limit.
             self._limit = 2 * self._limit if len(txs) == self._limit else None
 
     def record_failure(self, txs: Sequence[bytes]) -> None:
         """Lower the limit after a block that took too long or killed its process."""
         if not txs:
-            # An empty block failed, too, so the transactions are not the cause.
+            # Include excluded transactions again: an empty block fails as well, so they are
+            # not the cause.
             self._poison.clear()
         elif len(txs) > 1:
             self._limit = max(1, len(txs) // _SHRINK_FACTOR)
@@ -132,7 +134,8 @@ class Backoff:
             self._count_failure(tx_hash(txs[0]))
 
     def _count_failure(self, digest: bytes) -> None:
-        # A single failure may have another cause, such as a killed process.
+        # Exclude a transaction at the second failure: the first may have another cause, such
+        # as a killed process.
         self._failures[digest] += 1
         if self._failures[digest] >= _MAX_FAILURES:
             del self._failures[digest]

@@ -1,4 +1,4 @@
-"""State of the EVM application: its record of each block, its trie nodes, its executors."""
+"""State of the EVM application: a record of each block, trie nodes, and executor processes."""
 
 from __future__ import annotations
 
@@ -69,13 +69,13 @@ _AT = b"evm:%d"
 
 
 def head(state: AppState) -> EvmHead | None:
-    """Return the record of the latest block."""
+    """Return the record of the latest block, or ``None`` before the genesis."""
     stored = state.get(LATEST)
     return None if stored is None else EvmHead.decode(stored)
 
 
 def head_at(state: AppState, height: int) -> EvmHead | None:
-    """Return the record of a block; height 0 is the genesis."""
+    """Return the record of a block, ``None`` if it is not stored; height 0 is the genesis."""
     stored = state.get(_AT % height)
     return None if stored is None else EvmHead.decode(stored)
 
@@ -84,7 +84,7 @@ _FORKS = b"evm:forks"
 
 
 def schedule(state: AppState) -> Schedule:
-    """Return the chain's forks; a store that was made before it recorded them has Prague."""
+    """Return the chain's forks; a store that is too old to record them has Prague."""
     stored = state.get(_FORKS)
     return (Activation(0, PRAGUE),) if stored is None else _decoded_schedule(stored)
 
@@ -106,7 +106,8 @@ def _decoded_schedule(stored: bytes) -> Schedule:
 
 
 def undo_changes(state: AppState, latest: int, height: int) -> dict[bytes, bytes | None]:
-    """Return the changes that make an earlier block the latest; 0 is the genesis."""
+    """Return the records to change, or to delete (``None``), so that the block at ``height``
+    becomes the latest; height 0 is the genesis."""
     removed = range(height + 1, latest + 1)
     return {**{_AT % each: None for each in removed}, LATEST: state.get(_AT % height)}
 
@@ -118,8 +119,8 @@ def head_records(new_head: EvmHead) -> dict[bytes, bytes]:
 
 
 def verify_records(state: AppState, height: int, root: bytes) -> None:
-    """Check that each trie node and contract code of a state is stored under its own hash;
-    raise :exc:`~flask_noderpc.errors.InvalidBlock`."""
+    """Raise :exc:`~flask_noderpc.errors.InvalidBlock` unless each trie node and contract code
+    of a state is stored under its own hash."""
 
     def proven(digest: bytes) -> bytes | None:
         found = state.get(digest)
@@ -135,9 +136,9 @@ def verify_records(state: AppState, height: int, root: bytes) -> None:
         ) from None
 
 
-# Limits of the check; a trie node has some hundred bytes, and code up to 24 thousand.
+# Limits of the cache; a trie node has some hundred bytes, and code up to 24 thousand.
 _MAX_NODES, _MAX_NODE_BYTES = 50_000, 32 << 20
-# Python's overhead of two bytes objects, and a hash of 32 bytes.
+# Memory of a cache entry besides its record: Python's two bytes objects and the hash.
 _OBJECT_BYTES = 130
 
 
@@ -162,8 +163,8 @@ def _weight(record: bytes) -> int:
 
 T = TypeVar("T")
 
-# With this niceness, on a busy machine the server gets three times the CPU share of a call's
-# process. With 19, a call would wait up to a second beside a busy process.
+# Niceness of the processes for calls: on a busy machine, the server gets three times the CPU
+# share of such a process. With 19, a call would wait up to a second beside a busy process.
 _NICENESS = 5
 
 
@@ -175,15 +176,15 @@ class ExecutionLimits:
     waiting: int = 32
     call_s: float = 5.0
     block_s: float = 30.0
-    """Maximum seconds for a block; the producer's lease is renewed meanwhile."""
+    """Maximum seconds for a block; the producer renews its lease while it waits."""
 
 
 class EvmRuntime(EvmState):
-    """Reads the application's records, and runs code in executor processes.
+    """The application's records, and the executor processes that run its code.
 
-    ``store`` is the database that these open. Blocks have a dedicated process, so that calls
-    never delay them. With ``keeps_names``, addresses and slots are stored by their hashes, so
-    that the state can be dumped.
+    ``store`` is the database that the processes open. Blocks have a process of their own, so
+    that calls never delay them. With ``keeps_names``, addresses and slots are stored by their
+    hashes, so that the state can be dumped.
     """
 
     initial_base_fee = INITIAL_BASE_FEE
@@ -210,7 +211,9 @@ class EvmRuntime(EvmState):
     def root(self, height: int) -> bytes:
         head = head_at(self._state, height)
         if head is None:
-            raise ResultNotFound(f"the state of block {height} is not stored")
+            raise ResultNotFound(
+                f"the state of block {height} is not stored; ask for a later block"
+            )
         return head.root
 
     def forks(self) -> Schedule:

@@ -48,10 +48,8 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class AccountProof:
-    """Merkle proof of an account and of storage slots: the trie nodes from the root down.
-
-    EIP-1186.
-    """
+    """Merkle proof of an account and of storage slots (EIP-1186): the encoded trie nodes from
+    the root down."""
 
     address: bytes
     account: Account
@@ -84,15 +82,16 @@ class Environment:
     blob_base_fee: int = MIN_BLOB_FEE
     fork: Fork = OSAKA
     caps_tx_gas: bool = False
-    """True if a transaction's gas limit has the fork's maximum (EIP-7825)."""
+    """True if the fork's maximum of a transaction's gas limit applies (EIP-7825)."""
     code_size_limit: int = CODE_SIZE_LIMIT
     """Maximum bytes of a contract's code; init code may have twice as many."""
     hashes: Mapping[int, bytes] = field(default_factory=dict)
-    """Hashes by number of earlier blocks that are simulated, and so not stored."""
+    """Hashes, by number, of earlier blocks of a simulation, which are not in the store."""
 
     @property
     def randao_or_difficulty(self) -> int:
-        """Value of instruction 0x44: the random value from Paris on (EIP-4399)."""
+        """Value of instruction 0x44: ``prev_randao`` from Paris on (EIP-4399), ``difficulty``
+        before."""
         return int.from_bytes(self.prev_randao) if self.fork.has_randao else self.difficulty
 
 
@@ -119,8 +118,8 @@ class Message:
 def environment_for_call(
     message: Message, max_fee_per_blob_gas: int | None, environment: Environment
 ) -> Environment:
-    """Return the block environment of a call; a base fee that the call does not pay is 0
-    there.
+    """Return the block environment of a call: the base fee is 0 if the call has no gas price,
+    and the blob base fee is 0 if it has blobs but no fee for them.
 
     geth: core/vm/evm.go, NewEVM.
     """
@@ -204,7 +203,7 @@ class CallArgs:
 
     @property
     def type(self) -> int:
-        """Lowest transaction type that has all fields which are set, but type 2 if no gas
+        """Lowest transaction type with all fields that are set; at least type 2 if no gas
         price is set."""
         if self.authorizations is not None:
             return SET_CODE
@@ -215,8 +214,8 @@ class CallArgs:
         return LEGACY if self.access_list is None else ACCESS_LIST
 
     def price_at(self, base_fee: int) -> int:
-        """Return the price per gas at a base fee, in wei; 0 if the client sent no fees and the
-        base fee is not limited."""
+        """Return the price per gas at a base fee, in wei; without gas price and fee cap it is
+        the tip, which is 0 by default."""
         if self.gas_price is not None:
             return self.gas_price
         fee_cap, tip = self.max_fee_per_gas, self.max_priority_fee_per_gas or 0
@@ -257,14 +256,14 @@ class Outcome:
 
     gas_used: int
     max_used_gas: int
-    """Gas used before refunds: the gas limit must be at least this."""
+    """Gas used before refunds, which the gas limit must cover."""
     output: bytes = b""
     """Return data, or revert data."""
     error: str = ""
     """geth's error text; empty on success."""
     logs: tuple[EmittedLog, ...] = ()
     created: bytes | None = None
-    """Address of the contract if the message creates one."""
+    """Address of the new contract; ``None`` if the message is a call."""
 
     @property
     def reverted(self) -> bool:
@@ -278,8 +277,9 @@ OUT_OF_GAS = "out of gas"
 
 @dataclass(frozen=True, slots=True)
 class StateChange:
-    """State transition: the new state root, and the records that it adds."""
+    """Change of a state: the new root, and the records that the new state adds."""
 
     root: bytes
     written: Mapping[bytes, bytes] = field(default_factory=dict)
-    """Trie nodes and code by hash, and the preimages of the tries' hashed keys."""
+    """Trie nodes and codes by hash; also addresses and slots by hash, if the engine keeps
+    them."""

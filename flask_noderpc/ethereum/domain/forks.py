@@ -1,7 +1,7 @@
 """Forks of Ethereum: the rules of execution, one row of data for each fork.
 
-A new fork is a row that replaces some values of its parent's. The rows begin with London, the
-first fork with base fees. Source: github.com/ethereum/execution-specs, and the named EIPs.
+A new fork is a row that replaces some values of the previous row. The rows begin with London,
+the first fork with base fees. Source: github.com/ethereum/execution-specs, and the named EIPs.
 """
 
 from __future__ import annotations
@@ -55,18 +55,20 @@ class ModexpGas:
     divisor: int
     """Divisor of the product of complexity and iterations."""
     complexity: int
-    """Factor of the square of the words of the base or the modulus, from 33 bytes on."""
+    """Factor of the squared size, in words of 8 bytes, of the longer of base and modulus."""
     complexity_to_32_bytes: int | None
-    """Complexity of operands up to 32 bytes; ``None`` if these follow the general rule."""
+    """Complexity if base and modulus have at most 32 bytes; ``None`` if the factor also applies
+    to these."""
     iterations: int
-    """Iterations for each byte of the exponent beyond 32."""
+    """Iterations for each byte of the exponent after the first 32."""
     max_length: int | None
-    """Maximum bytes of base, exponent and modulus each; ``None`` has no limit (EIP-7823)."""
+    """Maximum bytes of base, exponent and modulus each, or ``None`` (EIP-7823)."""
 
 
 @dataclass(frozen=True, slots=True)
 class BlobSchedule:
-    """EIP-7840: target and maximum number of a block's blobs, and how fast their fee moves."""
+    """EIP-7840: target and maximum number of a block's blobs; a larger fraction lets the blob
+    base fee change more slowly."""
 
     target: int
     max: int
@@ -77,8 +79,8 @@ class BlobSchedule:
 class Fork:
     """Rules of execution that hold from a block on.
 
-    Forks are compared by identity. A pickled fork is its name, so that it stays the same object
-    in an executor process.
+    Forks are compared by identity, so a fork is pickled by name: an executor process gets its
+    own object of that name.
     """
 
     name: str
@@ -92,9 +94,10 @@ class Fork:
     has_warm_coinbase: bool
     """True if the coinbase is warm at the beginning of a transaction (EIP-3651)."""
     initcode_word_gas: int
-    """Gas for each word of init code, whose size is limited unless this is 0 (EIP-3860)."""
+    """Gas for each word of init code; 0 before EIP-3860, which also limits its size."""
     keeps_destroyed: bool
-    """True if SELFDESTRUCT deletes only contracts of the same transaction (EIP-6780)."""
+    """True if SELFDESTRUCT only deletes contracts that the same transaction created
+    (EIP-6780)."""
     max_tx_type: int
     """Highest type of a transaction."""
     floor_token_gas: int
@@ -102,11 +105,11 @@ class Fork:
     max_tx_gas: int | None
     """Maximum gas limit of a transaction; ``None`` sets no maximum (EIP-7825)."""
     blobs: BlobSchedule | None
-    """``None`` before EIP-4844."""
+    """Blob limits of a block; ``None`` before EIP-4844."""
     max_tx_blobs: int
     """Maximum number of blobs of a transaction."""
     reserve_gas: int
-    """Gas of execution that a blob's fee is at least worth; 0 sets no minimum (EIP-7918)."""
+    """Execution gas whose price is a blob's minimum price; 0 sets no minimum (EIP-7918)."""
     max_block_bytes: int | None
     """Maximum bytes of a block's RLP; ``None`` sets no maximum (EIP-7934)."""
     has_history_contract: bool
@@ -180,10 +183,10 @@ OSAKA: Final = replace(
     # EIP-7594.
     max_tx_blobs=6,
     reserve_gas=1 << 13,
-    # 10 MiB, without 2 MiB for the consensus layer.
+    # EIP-7934: 10 MiB, minus 2 MiB for the consensus layer.
     max_block_bytes=8 << 20,
 )
-# EIP-7892: forks that change the blob schedule alone.
+# EIP-7892: forks that only change the blob schedule.
 BPO1: Final = replace(OSAKA, name="bpo1", blobs=BlobSchedule(10, 15, 8_346_193))
 BPO2: Final = replace(BPO1, name="bpo2", blobs=BlobSchedule(14, 21, 11_684_671))
 
@@ -215,7 +218,7 @@ def fork_named(name: str) -> Fork:
 
 @dataclass(frozen=True, slots=True)
 class Activation:
-    """The first block of a fork."""
+    """Height of the first block with the rules of a fork."""
 
     height: int
     fork: Fork
@@ -226,15 +229,15 @@ Schedule = tuple[Activation, ...]
 
 
 def fork_at(schedule: Schedule, height: int) -> Fork:
-    """Return the fork whose rules a block has."""
+    """Return the fork whose rules apply to the block at a height."""
     return next(each.fork for each in reversed(schedule) if each.height <= height)
 
 
 def extended(schedule: Schedule, later: Schedule, height: int) -> Schedule:
     """Return a schedule; from a height on, its activations are the later ones if there are any.
 
-    Raise :exc:`ValueError` if a later activation is below the height and not in the schedule
-    yet, or if its fork does not follow the others.
+    Raise :exc:`ValueError` if a later activation is below ``height`` and not in the schedule,
+    or if its fork is not newer than the one before it.
     """
     if not later:
         return schedule
@@ -246,12 +249,12 @@ def extended(schedule: Schedule, later: Schedule, height: int) -> Schedule:
         if each.height < height:
             raise ValueError(
                 f"expected a height of at least {height} for {each.fork.name}, got"
-                f" {each.height}: the chain already has this block; name a later height"
+                f" {each.height}, a block that the chain already has; name a later height"
             )
         if order.index(each.fork) <= order.index(past[-1].fork):
             raise ValueError(
                 f"expected a fork after {past[-1].fork.name}, which the chain has, got"
-                f" {each.fork.name}"
+                f" {each.fork.name}; name a later fork, or remove this one"
             )
         past += (each,)
     return past

@@ -30,7 +30,7 @@ MIN_BLOB_FEE = 1
 
 @dataclass(frozen=True, slots=True)
 class AccessListEntry:
-    """EIP-2930: an address and the storage slots that a transaction will access."""
+    """EIP-2930: an address and storage slots that a transaction declares to access."""
 
     address: bytes
     storage_keys: tuple[bytes, ...] = ()
@@ -74,8 +74,8 @@ class Transaction:
     blob_versioned_hashes: tuple[bytes, ...] = ()
     authorizations: tuple[Authorization, ...] = ()
     v: int
-    """Value of V as encoded: the parity from type 1 on; for type 0 it includes the chain ID
-    (EIP-155) or 27."""
+    """V of the signature, as encoded: the parity from type 1 on; the parity plus 27, or plus
+    35 and twice the chain ID (EIP-155), for type 0."""
     r: int
     s: int
     raw: bytes
@@ -95,7 +95,7 @@ class Transaction:
 
     @property
     def tip_cap(self) -> int:
-        """Maximum priority fee per gas, in wei; the gas price for a type without one."""
+        """Maximum priority fee per gas, in wei; for types 0 and 1 this is the gas price."""
         return (
             self.max_priority_fee_per_gas if self.gas_price is None else self.gas_price
         ) or 0
@@ -138,8 +138,8 @@ class Inclusion:
 
 @dataclass(frozen=True, slots=True)
 class RPCTransaction:
-    """Transaction and its inclusion, which is ``None`` while it is pending; geth:
-    RPCTransaction."""
+    """Transaction and its inclusion in a block, ``None`` while it is pending (geth:
+    RPCTransaction)."""
 
     transaction: Transaction
     inclusion: Inclusion | None
@@ -149,7 +149,7 @@ class RPCTransaction:
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """Log of a contract; ``index`` counts all logs of the block."""
+    """Log of a contract; ``index`` is its index among all logs of the block."""
 
     address: bytes
     topics: tuple[bytes, ...]
@@ -175,11 +175,11 @@ class LogSearch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Header:
-    """A block's header; ``hash``, ``nonce`` and ``miner`` are ``None`` while it is pending."""
+    """A block's header; ``hash``, ``nonce`` and ``miner`` are ``None`` for a pending block."""
 
     number: int
     hash: bytes | None
-    """CometBFT block hash, not the hash of this header's RLP."""
+    """CometBFT's block hash; of block 0 and simulated blocks, the hash of this header's RLP."""
     parent_hash: bytes
     nonce: bytes | None = bytes(8)
     uncles_hash: bytes = NO_UNCLES
@@ -195,7 +195,7 @@ class Header:
     timestamp: int
     mix_hash: bytes = ZERO_HASH
     base_fee: int | None = None
-    """``None`` on a chain without a fee market."""
+    """Base fee per gas, in wei; ``None`` on a chain without a fee market."""
 
 
 class PlainNumber(int):
@@ -204,6 +204,6 @@ class PlainNumber(int):
 
 @dataclass(frozen=True, slots=True)
 class HeadView:
-    """A header that is encoded as in a ``newHeads`` event."""
+    """A header to be encoded as in a ``newHeads`` event."""
 
     header: Header

@@ -1,6 +1,6 @@
-"""Interface of an EVM engine: opcodes, the state it reads, outcomes and their revert reasons.
+"""Interface of an EVM engine and of its state; opcodes by name; decoding of revert reasons.
 
-An engine reads records by their hashes, and does not know where they are stored.
+An engine reads trie nodes and codes by hash from a :class:`NodeStore`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class NodeStore(Protocol):
-    """Storage of nodes and code by hash, which a chain provides to its engine."""
+    """Storage of trie nodes and codes by hash, which a chain provides to its engine."""
 
     def record(self, digest: bytes) -> bytes | None:
         """Return a trie node or code by its hash."""
@@ -25,12 +25,11 @@ class NodeStore(Protocol):
 
 
 class World(ABC):
-    """State at a root, with the changes of later executions."""
+    """State of a block, and the changes made by the messages that have run on it."""
 
     @abstractmethod
     def account(self, address: bytes) -> Account:
-        """Return nonce, balance and code hash of an account; its storage root may be the one
-        before changes."""
+        """Return an account; its storage root may be outdated until :meth:`root` is called."""
 
     @abstractmethod
     def code(self, address: bytes) -> bytes:
@@ -42,7 +41,7 @@ class World(ABC):
 
     @abstractmethod
     def patch(self, overrides: Overrides) -> None:
-        """Set accounts to given values, without a transaction."""
+        """Apply state overrides, without a transaction."""
 
     @abstractmethod
     def run(
@@ -55,7 +54,7 @@ class World(ABC):
 
     @abstractmethod
     def root(self) -> bytes:
-        """Return the root of the current state."""
+        """Compute and return the root of the current state."""
 
     @abstractmethod
     def commit(self) -> StateChange:
@@ -67,11 +66,11 @@ class EvmEngine(ABC):
 
     @abstractmethod
     def world(self, root: bytes) -> World:
-        """Return the state at a root, whose records are read when they are needed."""
+        """Return the state at a root; its records are loaded when they are needed."""
 
 
 class Job(ABC, Generic[T_co]):
-    """A job for an engine, possibly in another process."""
+    """A job that an engine runs, usually in an executor process."""
 
     @abstractmethod
     def __call__(self, engine: EvmEngine) -> T_co:

@@ -27,24 +27,26 @@ _NOT_IN_SUBGROUP = "g{} point is not on correct subgroup"
 
 
 def g1_add(data: bytes) -> bytes:
-    """Add two points of G1; raise :exc:`ValueError` with geth's text."""
+    """Return the sum of two points of G1; raise :exc:`ValueError` with geth's text."""
     one, other = map(_g1, _parts(data, _G1_BYTES, 2))
     return _encoded(one + other)
 
 
 def g2_add(data: bytes) -> bytes:
-    """Add two points of G2; raise :exc:`ValueError` with geth's text."""
+    """Return the sum of two points of G2; raise :exc:`ValueError` with geth's text."""
     one, other = map(_g2, _parts(data, _G2_BYTES, 2))
     return _encoded(one + other)
 
 
 def g1_msm(data: bytes) -> bytes:
-    """Add multiples of points of G1; raise :exc:`ValueError` with geth's text."""
+    """Return the sum of multiples of points of G1 (multi-scalar multiplication); raise
+    :exc:`ValueError` with geth's text."""
     return _encoded(_msm(data, _G1_BYTES, _g1_of_subgroup, G1Point))
 
 
 def g2_msm(data: bytes) -> bytes:
-    """Add multiples of points of G2; raise :exc:`ValueError` with geth's text."""
+    """Return the sum of multiples of points of G2 (multi-scalar multiplication); raise
+    :exc:`ValueError` with geth's text."""
     return _encoded(_msm(data, _G2_BYTES, _g2_of_subgroup, G2Point))
 
 
@@ -83,7 +85,7 @@ def _msm(data: bytes, size: int, point: Callable[[bytes], Any], group: Any) -> A
 
 
 def _plain(data: bytes, count: int) -> bytes:
-    """Return field elements without their padding."""
+    """Return ``count`` field elements as 48 bytes each, without their 16 bytes of padding."""
     found = list(_parts(data, _FIELD, count))
     for number in found:
         if not number.startswith(_PADDING):
@@ -145,7 +147,7 @@ def _encoded(point: Any) -> bytes:
 _G1_ZERO, _G2_ZERO = G1Point.identity(), G2Point.identity()
 
 
-# EIP-4844: a point that the KZG ceremony made, its secret times the generator of G2.
+# EIP-4844: the secret of the KZG ceremony times the generator of G2, as compressed bytes.
 _TAU = bytes.fromhex(
     "b5bfd7dd8cdeb128843bc287230af38926187075cbfbefa81009a2ce615ac53d"
     "2914e5870cb452d2afaaab24f3499f72185cbfee53492714734429b7b38608e2"
@@ -163,7 +165,8 @@ def evaluate_point(data: bytes) -> bytes:
     """Verify that the polynomial of a commitment has a value at a point (EIP-4844).
 
     The data is a versioned hash, the point, the value, the commitment and the proof. Return
-    the number of a blob's fields and their modulus; raise :exc:`ValueError` with geth's text.
+    two words, the number of field elements in a blob and the modulus of the field; raise
+    :exc:`ValueError` with geth's text.
     """
     if len(data) != _KZG_BYTES:
         raise ValueError(LENGTH)
@@ -182,9 +185,9 @@ def _is_proven(point: bytes, value: bytes, commitment: bytes, proof: bytes) -> b
     except ValueError:
         return False
     if (committed.to_compressed_bytes(), proven.to_compressed_bytes()) != (commitment, proof):
-        # There is one form of a point, and the library takes others of the point at infinity.
+        # Only one encoding of a point is valid; the library accepts others for infinity.
         return False
     tau = G2Point.from_compressed_bytes_unchecked(_TAU)
-    # e(commitment - y, 1) = e(proof, tau - z), with the generators as units.
+    # Check e(commitment - y, 1) = e(proof, tau - z), where 1 is the generator of the group.
     left, right = committed - _G1_ONE * y, tau - _G2_ONE * z
     return bool(GT.pairing_check([left, -proven], [_G2_ONE, right]))

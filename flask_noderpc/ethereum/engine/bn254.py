@@ -8,7 +8,7 @@ from typing import Any
 
 _MODULUS = 0x30644E72E131A029B85045B68181585D97816A916871CA8D3C208C16D87CFD47
 _ORDER = 0x30644E72E131A029B85045B68181585D2833E84879B9709143E1F593F0000001
-# 3 / (9 + i), the constant of the curve of G2.
+# 3 / (9 + i), the constant b in the equation y * y = x * x * x + b of G2's curve.
 _B2 = (
     0x2B149D40CEB8AAAE81BE18991BE06AC3B5B4C5E559DBEFA33267E6DC24A138E5,
     0x009713B03AF0FED4CD2CAFADEED8FDF4A74FA084E52D1852E4A2BD0685C315D2,
@@ -17,16 +17,16 @@ _B2 = (
 _WORD, _PAIR = 32, 192
 _TRUE, _FALSE = (1).to_bytes(_WORD), bytes(_WORD)
 
-# gnark, which geth counts with.
+# Error texts of gnark, the library that geth uses for this curve.
 NOT_CANONICAL = "invalid fp.Element encoding"
 NOT_ON_CURVE = "point is not on curve"
 NOT_IN_SUBGROUP = "point is not in correct subgroup"
 
 
 class ZkSnake:
-    """Arithmetic by zksnake, which is compiled.
+    """Curve arithmetic with zksnake, a compiled library.
 
-    Its classes stop with a panic at points that are not on the curve, which are excluded here.
+    Its classes panic for a point that is not on the curve, so callers check each point before.
     """
 
     def __init__(self) -> None:
@@ -37,13 +37,13 @@ class ZkSnake:
         self._one = self._curve.multi_pairing([g1, -g1], [g2, g2])
 
     def times(self, point: tuple[int, int], factor: int) -> tuple[int, int]:
-        """Return a multiple, by 1 or more, of a point of G1."""
+        """Return a point of G1 multiplied by a factor, which is at least 1."""
         found = self._curve.PointG1(*point) * factor
         return int(found.x), int(found.y)
 
     def g2_point(self, x: tuple[int, int], y: tuple[int, int]) -> Any | None:
         """Return a point of G2, or ``None`` if it is not in the subgroup."""
-        # The constructor stops with a panic at a point outside the subgroup, this raises.
+        # PointG2() panics for a point outside the subgroup; decoding compressed bytes raises.
         is_larger = (y[1], y[0]) > (-y[1] % _MODULUS, -y[0] % _MODULUS)
         compressed = x[0] | x[1] << 256 | is_larger << 511
         try:
@@ -52,15 +52,16 @@ class ZkSnake:
             return None
 
     def has_product_one(self, pairs: Sequence[tuple[tuple[int, int], Any]]) -> bool:
-        """Return true if the product of the pairings is 1; no point is at infinity."""
+        """Return true if the product of the pairings is 1; ``pairs`` has no points at
+        infinity."""
         g1 = [self._curve.PointG1(*point) for point, _ in pairs]
         return bool(self._curve.multi_pairing(g1, [point for _, point in pairs]) == self._one)
 
 
 class PyEcc:
-    """Arithmetic by py-ecc, for versions of Python that zksnake has no wheel for.
+    """Curve arithmetic with py-ecc, for Python versions without a wheel of zksnake.
 
-    It is pure Python: a pairing takes 200 times as long.
+    It is pure Python: a pairing takes 200 times as long as with zksnake.
     """
 
     def __init__(self) -> None:
@@ -69,7 +70,7 @@ class PyEcc:
         self._curve: Any = optimized_bn128
 
     def times(self, point: tuple[int, int], factor: int) -> tuple[int, int]:
-        """Return a multiple, by 1 or more, of a point of G1."""
+        """Return a point of G1 multiplied by a factor, which is at least 1."""
         x, y = self._curve.normalize(self._curve.multiply(self._g1(point), factor))
         return int(x), int(y)
 
@@ -80,7 +81,8 @@ class PyEcc:
         return point if curve.is_inf(curve.multiply(point, curve.curve_order)) else None
 
     def has_product_one(self, pairs: Sequence[tuple[tuple[int, int], Any]]) -> bool:
-        """Return true if the product of the pairings is 1; no point is at infinity."""
+        """Return true if the product of the pairings is 1; ``pairs`` has no points at
+        infinity."""
         curve = self._curve
         product = curve.FQ12.one()
         for g1, g2 in pairs:
@@ -110,7 +112,7 @@ def multiply(data: bytes) -> bytes:
 
 
 def pairing(data: bytes) -> bytes:
-    """Return 1 if the product of the pairings is 1, else 0, as a word; raise
+    """Return the word 1 if the product of the pairings is 1, otherwise the word 0; raise
     :exc:`ValueError` with geth's text."""
     if len(data) % _PAIR:
         raise ValueError("bad elliptic curve pairing size")
@@ -118,13 +120,13 @@ def pairing(data: bytes) -> bytes:
     pairs = [
         (_decode_point(data[at : at + 64]), _g2(data[at + 64 : at + _PAIR])) for at in starts
     ]
-    # The pairing of a point at infinity is 1.
+    # Skip pairs with a point at infinity, as their pairing is 1.
     pairs = [(g1, g2) for g1, g2 in pairs if any(g1) and g2 is not None]
     return _TRUE if not pairs or _library.has_product_one(pairs) else _FALSE
 
 
 def _decode_point(data: bytes) -> tuple[int, int]:
-    """Return the coordinates of a point of G1; 0 and 0 is the point at infinity."""
+    """Return the coordinates of a point of G1; (0, 0) is the point at infinity."""
     x, y = _numbers(data)
     if (x or y) and (y * y - x**3 - 3) % _MODULUS:
         raise ValueError(NOT_ON_CURVE)
@@ -132,7 +134,7 @@ def _decode_point(data: bytes) -> tuple[int, int]:
 
 
 def _sum(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
-    # To make a point of the library takes ten times as long.
+    # Add in Python, as creating the library's point objects takes ten times as long.
     (x1, y1), (x2, y2) = one, other
     if not any(one):
         return other
@@ -168,7 +170,7 @@ def _g2(data: bytes) -> Any:
 
 
 def _product(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
-    """Multiply two numbers of the extension field, in which i * i is -1."""
+    """Return the product of two complex numbers (real, imaginary) of the extension field."""
     (a, b), (c, d) = one, other
     return (a * c - b * d) % _MODULUS, (a * d + b * c) % _MODULUS
 

@@ -24,14 +24,14 @@ _KEPT_STATES = 2
 
 
 class Evm(EvmEngine):
-    """Runs messages on states that are stored by roots and hashes.
+    """Engine for states whose trie nodes and codes are stored by hash.
 
-    With ``keeps_names``, the records of new states include addresses and slots by their hashes.
+    With ``keeps_names``, new states also store each address and slot under its hash.
     """
 
     def __init__(self, records: NodeStore, *, keeps_names: bool = False) -> None:
         self._records, self._keeps_names = records, keeps_names
-        # Most calls are for the latest block, or the one before.
+        # Cache the states of two blocks: most calls are for the latest one or its parent.
         self._stored = lru_cache(_KEPT_STATES)(partial(StoredState, records.record))
 
     def world(self, root: bytes) -> World:
@@ -44,8 +44,8 @@ class _EvmWorld(World):
 
     def __init__(self, records: NodeStore, state: State) -> None:
         self._records, self._state = records, state
-        # Addresses whose precompiled contracts overrides moved, with the new addresses if
-        # there are any.
+        # Overridden addresses, with the new address of the precompiled contract at each, or
+        # ``None`` if it is not moved.
         self._moved: dict[bytes, bytes | None] = {}
 
     def account(self, address: bytes) -> Account:
@@ -58,14 +58,14 @@ class _EvmWorld(World):
         return self._state.storage(address, slot)
 
     def patch(self, overrides: Overrides) -> None:
-        # In geth overrides of precompiled contracts only last for a block, and an overridden
-        # account is not a precompiled contract any longer.
+        # As in geth, moved precompiled contracts only last for a block, and an address with an
+        # override is no longer a precompiled contract.
         self._moved = {
             address: override.precompile_to for address, override in overrides.items()
         }
         for address, override in overrides.items():
             self._patch(address, override)
-        # Overrides are the state that the next message begins with, and not its changes.
+        # Overrides belong to the state before the next message, so its failure keeps them.
         self._state.keep_changes()
 
     def _patch(self, address: bytes, override: AccountOverride) -> None:

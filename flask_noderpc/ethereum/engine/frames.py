@@ -1,4 +1,4 @@
-"""Call frames, what the frames of a message share, and what tracers see of them."""
+"""Call frames, the execution that the frames of a message share, and the tracer interface."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ from ..domain.execution import (
 from ..domain.records import ZERO_HASH
 
 if TYPE_CHECKING:
-    # A server builds jobs and does not need the libraries of precompiled contracts.
+    # For types only: a server builds jobs without the libraries of precompiled contracts.
     from .precompiles import Precompile
     from .state import State
 
-# EIP-2929: gas of an account that the transaction uses for the first time, and of another.
+# EIP-2929: gas for the first access of a transaction to an account, and for later accesses.
 COLD_ACCOUNT, WARM = 2_600, 100
 
+# Number of earlier blocks whose hashes BLOCKHASH can return.
 _ANCESTORS = 256
 
 WORD = (1 << 256) - 1
@@ -40,10 +41,10 @@ WRITE_PROTECTION = "write protection"
 
 
 class Failure(Exception):
-    """A failed call frame, with geth's text; unless it reverted, its gas is used up."""
+    """Failure of a call frame, with geth's text; all its gas is used up unless it reverted."""
 
     missing = 0
-    """Gas that an instruction would have taken."""
+    """Cost of the instruction for which the gas did not suffice; 0 for other failures."""
 
     @property
     def text(self) -> str:
@@ -52,14 +53,14 @@ class Failure(Exception):
 
 
 class Reverted(Failure):
-    """A call frame that ended with REVERT and keeps its gas."""
+    """End of a call frame with REVERT; its caller gets the remaining gas."""
 
     def __init__(self) -> None:
         super().__init__(REVERTED)
 
 
 class OutOfGas(Failure):
-    """An instruction that takes more gas than is left."""
+    """Failure of an instruction that costs more gas than is left."""
 
     def __init__(self, missing: int, text: str = OUT_OF_GAS) -> None:
         super().__init__(text)
@@ -82,13 +83,14 @@ class Execution:
         self.precompiles, self.tracer = precompiles, tracer
         self._stored_hash = stored_hash
         self.refund = 0
-        """Gas that the transaction gets back so far."""
+        """Refund of gas that the transaction has earned so far."""
         self.logs: list[EmittedLog] = []
 
     def code_to_run(self, address: bytes) -> tuple[bytes, bytes, int]:
-        """Return the account whose code runs in a call, its code, and the gas of a delegation.
+        """Return the account whose code a call runs, the code, and the gas to access it.
 
-        EIP-7702: a delegated account runs the code of another one.
+        EIP-7702: a delegated account runs the code of another one, which costs extra gas; it
+        is 0 without a delegation.
         """
         code = self.state.code(address)
         if not is_delegation(code):
@@ -98,21 +100,21 @@ class Execution:
         return target, self.state.code(target), gas
 
     def block_hash(self, number: int) -> bytes:
-        """Return the hash of one of the 256 blocks before this one; zeros for another one."""
+        """Return the hash of one of the 256 blocks before this one; zeros for other blocks."""
         if not 0 < self.environment.number - number <= _ANCESTORS:
             return ZERO_HASH
         simulated = self.environment.hashes.get(number)
         return simulated or self._stored_hash(number) or ZERO_HASH
 
     def log(self, address: bytes, topics: tuple[bytes, ...], data: bytes) -> None:
-        """Record a log."""
+        """Record a log that a contract emits, and report it to the tracer."""
         self.logs.append(EmittedLog(address, topics, data))
         if self.tracer is not None:
             self.tracer.log(address, topics, data)
 
     def destroy(self, address: bytes, beneficiary: bytes) -> None:
-        """Move the balance of a contract to the beneficiary, and delete the contract if the
-        fork says so."""
+        """Move the balance of a contract to the beneficiary; delete the contract, unless the
+        fork only deletes new ones (EIP-6780)."""
         state = self.state
         balance = state.account(address).balance
         is_deleted = not self.environment.fork.keeps_destroyed or state.is_new(address)
@@ -124,13 +126,13 @@ class Execution:
 
 
 def is_delegation(code: bytes) -> bool:
-    """Return true if code only names the account whose code runs (EIP-7702)."""
+    """Return true if code is a delegation, which only names another account (EIP-7702)."""
     return len(code) == 23 and code.startswith(DELEGATION)
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Frame:
-    """A call frame: a message, and the state of its execution."""
+    """A call frame: the call or creation, and the state of the code that it runs."""
 
     execution: Execution
     kind: str
@@ -138,23 +140,23 @@ class Frame:
     depth: int = 0
     sender: bytes
     to: bytes
-    """Account whose storage the code uses."""
+    """Account whose storage the code reads and writes."""
     code_address: bytes = b""
     value: int
     gas: int
-    """Gas at the beginning."""
+    """Gas that the frame starts with."""
     data: bytes = b""
     """Calldata."""
     code: bytes
-    """Code, with the zeros that follow it."""
+    """Code to run, with zeros appended."""
     is_static: bool = False
     is_delegated: bool = False
     """True if the code is another account's (EIP-7702)."""
     return_place: tuple[int, int] = (0, 0)
-    """Start and size of the caller's memory that gets the output."""
+    """Start and size of the area in the caller's memory to which the output is copied."""
     code_size: int = field(init=False)
     marks: bytearray = field(init=False)
-    """Result of :func:`is_jump_destination` for each position of the code."""
+    """Cached results of :func:`is_jump_destination` by position in the code; 0 if unknown."""
     stack: list[int] = field(default_factory=list)
     memory: bytearray = field(default_factory=bytearray)
     pc: int = 0
@@ -164,17 +166,18 @@ class Frame:
     """Output of the last subcall."""
     failure: Failure | None = None
     subframe: Frame | None = None
-    """The subcall to run next."""
+    """The subcall to run next; ``None`` if the frame has ended."""
     snapshot: int = 0
-    """Number of changes of the state before the frame."""
+    """Length of the state's undo log before the frame."""
     logs: int = 0
     """Number of logs before the frame."""
     refund: int = 0
-    """Gas that the transaction got back before the frame."""
+    """Refund of gas that the transaction had earned before the frame."""
 
     def __post_init__(self) -> None:
         self.gas_left, self.code_size = self.gas, len(self.code)
-        # Code above the limit only comes from overrides, and a few would fill the cache.
+        # Do not cache code above the size limit: it only comes from state overrides, and a few
+        # of such size would take much memory.
         is_cached = self.code_size <= 2 * CODE_SIZE_LIMIT
         prepare = _prepared if is_cached else _prepared.__wrapped__
         self.code, self.marks = prepare(self.code)
@@ -191,7 +194,7 @@ class Frame:
 
     def fail(self, failure: Failure) -> None:
         """End the frame with a failure."""
-        # A traceback would keep every Python frame alive.
+        # The call frame stores the failure; its traceback would keep every Python frame alive.
         failure.__traceback__ = failure.__context__ = None
         self.failure = failure
 
@@ -208,7 +211,8 @@ class Frame:
         self.stack.append(word)
 
     def growth(self, *places: tuple[int, int]) -> tuple[int, int]:
-        """Return the size of a memory that includes places of start and size, and its gas."""
+        """Return the memory size in bytes that covers all places (start and size), and the gas
+        for growing to it."""
         size = len(self.memory)
         end = max((start + length for start, length in places if length), default=0)
         if end <= size:
@@ -217,21 +221,21 @@ class Frame:
         return words * 32, 3 * (words - before) + words * words // 512 - before * before // 512
 
     def grow(self, size: int) -> None:
-        """Extend the memory to a size."""
+        """Extend the memory with zeros to a size in bytes."""
         self.memory += bytes(size - len(self.memory))
 
     def charge_memory(self, gas: int, *places: tuple[int, int]) -> None:
-        """Charge gas and the growth of the memory, and extend it."""
+        """Charge gas, and extend the memory to cover places (start and size) at their cost."""
         size, cost = self.growth(*places)
         self.charge(gas + cost)
         self.memory += bytes(size - len(self.memory))
 
     def read(self, start: int, size: int) -> bytes:
-        """Return bytes of the memory, which includes them."""
+        """Return a part of the memory, which must have been extended to cover it."""
         return bytes(self.memory[start : start + size]) if size else b""
 
     def fail_if_static(self) -> None:
-        """Raise :exc:`Failure` if the frame may not change the state."""
+        """Raise :exc:`Failure` if the frame is in a STATICCALL: it can't change the state."""
         if self.is_static:
             raise Failure(WRITE_PROTECTION)
 
@@ -246,7 +250,7 @@ class Step:
 
     @property
     def refund(self) -> int:
-        """Gas that the transaction gets back so far."""
+        """Refund of gas that the transaction has earned so far."""
         return self.frame.execution.refund
 
     def stack(self) -> list[int]:
@@ -266,14 +270,14 @@ class Step:
         return self.frame.execution.state.storage(address, slot)
 
 
-# Instructions but for long PUSHes, which are rare, each with its data.
+# Matches instructions with their data, and ends before a PUSH of more than 8 bytes.
 _SHORT_PUSHES = "|".join(rf"\x{_PUSH0 + size:x}.{{{size}}}" for size in range(1, 9))
 _INSTRUCTIONS = re.compile(rf"(?:[^\x60-\x7f]++|{_SHORT_PUSHES})*+".encode(), re.DOTALL)
 _VALID, _INVALID = 1, 2
 
 
 def is_jump_destination(frame: Frame, target: int) -> bool:
-    """Return true if a JUMPDEST is at a position of a frame's code, and not data of a PUSH."""
+    """Return true if a position of the code has a JUMPDEST that is not data of a PUSH."""
     marks = frame.marks
     if target >= frame.code_size:
         return False
@@ -285,33 +289,32 @@ def is_jump_destination(frame: Frame, target: int) -> bool:
 def _is_jumpdest(code: bytes, marks: bytearray, target: int) -> bool:
     if code[target] != _JUMPDEST:
         return False
-    # Read instructions from the nearest JUMPDEST that is known.
+    # Decode instructions from the nearest earlier position that is known to be a JUMPDEST.
     at = max(0, marks.rfind(_VALID, 0, target))
     while at < target:
         found = _INSTRUCTIONS.match(code, at, target)
         at = found.end() if found else at
         if at < target:
-            # A long PUSH, or one whose data includes the target.
+            # Skip the PUSH that ended the match: a long one, or one that covers the target.
             at += 1 + code[at] - _PUSH0
     return at == target
 
 
 @lru_cache(64)
 def _prepared(code: bytes) -> tuple[bytes, bytearray]:
-    """Return code with the zeros that follow it, and a mark for each position, which is 0 until
-    a jump leads there.
+    """Return code with 33 zeros appended, and a mark for each position, 0 until a jump to it.
 
-    A PUSH at the end reads zeros, and then there is a STOP.
+    The zeros are the missing data of a PUSH at the end of the code, and a STOP after it.
     """
     return code + bytes(33), bytearray(len(code))
 
 
 class Tracer:
-    """Observes the execution of a message; this class does nothing.
+    """Observer of the execution of a message; the methods of this base class do nothing.
 
-    ``step`` is called before an instruction, and ``stepped`` after it, or before the call frame
-    that it begins; ``cost`` includes the gas that is passed to a called frame, and not the gas
-    that is passed to a new contract's.
+    ``step`` is called before an instruction; ``stepped`` after it, or before the call frame
+    that it begins. ``cost`` includes the gas that a call passes to its frame, but not the gas
+    that CREATE passes to the frame of the new contract.
     """
 
     def enter(self, frame: Frame) -> None:
@@ -327,7 +330,7 @@ class Tracer:
         """Handle a log that a contract emits."""
 
     def selfdestruct(self, address: bytes, beneficiary: bytes, balance: int) -> None:
-        """Handle the self-destruction of a contract."""
+        """Handle the self-destruction of a contract, before its balance is moved."""
 
     def exit(self, frame: Frame, output: bytes, gas_used: int, error: str) -> None:
         """Handle the end of a call frame."""

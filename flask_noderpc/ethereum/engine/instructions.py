@@ -1,7 +1,7 @@
 """Instructions of the EVM: gas and function of each, in a table for each fork.
 
-A function gets the stack if it needs nothing else, and otherwise the call frame. The gas is
-geth's core/vm/jump_table.go and gas_table.go.
+A function that only needs the stack gets the stack, others get the call frame. Gas costs are
+from geth's core/vm/jump_table.go and gas_table.go.
 """
 
 from __future__ import annotations
@@ -34,17 +34,18 @@ _MODULUS = 1 << 256
 # EIP-2929: gas of a slot that the transaction uses for the first time.
 _COLD_SLOT = 2_100
 _NEW_ACCOUNT, _VALUE, _STIPEND = 25_000, 9_000, 2_300
-# EIP-2200 and EIP-3529.
+# EIP-2200 and EIP-3529: gas to set an empty slot and to change another, refund to clear one.
 _SET, _RESET, _CLEARED = 20_000, 5_000 - _COLD_SLOT, 4_800
 _CREATE, _KECCAK_WORD, _COPIED_WORD = 32_000, 6, 3
 
 OfStack = Callable[[list[int]], object]
 OfFrame = Callable[[Frame], object]
-"""Returns true if the frame does not go on: it has ended, or a subcall is next."""
+"""Function that returns true if the frame has ended, or if a subcall is next."""
 
 
 class Instruction(NamedTuple):
-    """Gas and function of an instruction; PUSH and jumps have no function."""
+    """Constant gas and function of an instruction; PUSH1 to PUSH32 and jumps, which the
+    interpreter's loop runs itself, have no function."""
 
     gas: int = 0
     of_stack: OfStack | None = None
@@ -110,8 +111,8 @@ def _of_three(compute: Callable[[int, int, int], int]) -> OfStack:
     return lambda stack: stack.append(compute(stack.pop(), stack.pop(), stack.pop()))
 
 
-# The top of the stack is the left operand. Flipping the sign bit of two's complement gives
-# words with the order of the signed numbers.
+# The top of the stack is the left operand. SLT and SGT flip the sign bits, so that unsigned
+# comparison gives the order of signed numbers.
 _OF_STACK: dict[str, tuple[int, OfStack]] = {
     "ADD": (3, lambda stack: stack.append(stack.pop() + stack.pop() & WORD)),
     "MUL": (5, lambda stack: stack.append(stack.pop() * stack.pop() & WORD)),
@@ -150,7 +151,7 @@ _OF_STACK: dict[str, tuple[int, OfStack]] = {
     **{f"SWAP{depth}": (3, _swap(depth + 1)) for depth in range(1, 17)},
 }
 
-# Instructions that push a word which the frame, the block or the transaction has.
+# Instructions that push a value of the frame, the block or the transaction.
 _READS: dict[str, tuple[int, Callable[[Frame], int]]] = {
     "ADDRESS": (2, lambda frame: int.from_bytes(frame.to)),
     "ORIGIN": (2, lambda frame: int.from_bytes(frame.execution.message.sender)),
@@ -202,7 +203,7 @@ def _keccak(frame: Frame) -> None:
 
 
 def _account_gas(frame: Frame, address: bytes) -> int:
-    """Return the gas of the access to an account, which is warm from now on (EIP-2929)."""
+    """Return the gas for accessing an account, and mark the account as warm (EIP-2929)."""
     return WARM if frame.execution.state.warm(address) else COLD_ACCOUNT
 
 
@@ -336,7 +337,7 @@ def _sstore(frame: Frame) -> None:
 
 
 def _sstore_refund(original: int, current: int, new: int) -> int:
-    """Return the change of the refund when a slot with another value is set (EIP-3529)."""
+    """Return the change of the refund when a slot gets a new value (EIP-3529)."""
     refund = 0
     if original and not new:
         refund += _CLEARED
@@ -370,7 +371,7 @@ def _logging(count: int) -> OfFrame:
     return run
 
 
-# Ends of a frame.
+# Instructions that end a frame.
 
 
 def _stop(frame: Frame) -> bool:
@@ -418,7 +419,7 @@ def _invalid(op: int, fork: Fork) -> OfFrame:
     return run
 
 
-# Calls and creations.
+# Instructions that call, or create contracts.
 
 
 def _calling(kind: str) -> OfFrame:
@@ -497,8 +498,8 @@ def _creating(kind: str) -> OfFrame:
             sender=creator,
             to=address,
             value=value,
-            # EIP-150. The machine takes it from this frame when the subcall ends, as it is not
-            # a cost of the instruction in geth's traces.
+            # EIP-150: the creator keeps a 64th of its gas. The machine charges this gas when
+            # the subcall ends, as geth's traces exclude it from the instruction's cost.
             gas=frame.gas_left - frame.gas_left // 64,
             code=code,
         )
@@ -541,7 +542,7 @@ _OF_FRAME: dict[str, tuple[int, OfFrame]] = {
     "REVERT": (0, _revert),
     "SELFDESTRUCT": (5_000, _selfdestruct),
 }
-# The loop runs these itself: PUSH1 to PUSH32 and the jumps, with their gas.
+# Gas of PUSH1 to PUSH32 and of the jumps, which the interpreter's loop runs itself.
 _OF_LOOP = {"JUMP": 8, "JUMPI": 10, **{f"PUSH{size}": 3 for size in range(1, 33)}}
 
 

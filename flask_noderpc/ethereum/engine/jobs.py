@@ -31,7 +31,7 @@ from .tracers.prestate import AccessListTracer
 
 @dataclass(frozen=True, slots=True)
 class Patch(Job[StateChange]):
-    """Sets accounts to given values, as a genesis does."""
+    """Job that writes accounts into a state, such as the accounts of a genesis."""
 
     root: bytes
     overrides: Overrides
@@ -51,26 +51,26 @@ class RefusedTransaction:
 
 @dataclass(frozen=True, slots=True)
 class ExecutedBlock:
-    """Outcomes of a block's transactions, in order."""
+    """Change of the state by a block, and the outcomes of its transactions."""
 
     change: StateChange
     outcomes: tuple[tuple[Transaction, Outcome] | RefusedTransaction | None, ...]
-    """Outcomes by transaction; ``None`` for a patch."""
+    """One outcome for each of :attr:`ExecuteBlock.txs`; ``None`` for a patch."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExecuteBlock(Job[ExecutedBlock]):
-    """Executes a block's transactions on the state before it."""
+    """Job that executes a block's transactions on the state before it."""
 
     root: bytes
     environment: Environment
     txs: tuple[bytes | Overrides, ...]
-    """Signed transactions; on a development chain also patches."""
+    """Encoded transactions; on a development chain also patches, as state overrides."""
     contracts_send: bool = False
-    """True if accounts with code may have signed transactions, against EIP-3607."""
+    """True if accounts with code may send signed transactions, which EIP-3607 forbids."""
 
     def __call__(self, engine: EvmEngine) -> ExecutedBlock:
-        world = _begun(engine, self.root, self.environment)
+        world = _begin_block(engine, self.root, self.environment)
         outcomes = tuple(self._execute(world, each) for each in self.txs)
         return ExecutedBlock(world.commit(), outcomes)
 
@@ -94,10 +94,10 @@ class ExecuteBlock(Job[ExecutedBlock]):
         return tx, world.run(self.environment, message)
 
 
-def _begun(engine: EvmEngine, root: bytes, environment: Environment) -> World:
-    """Return the state at the first transaction of a block.
+def _begin_block(engine: EvmEngine, root: bytes, environment: Environment) -> World:
+    """Return the state in which the first transaction of a block runs.
 
-    EIP-2935: a chain with the history contract first stores the parent's hash there.
+    EIP-2935: a block first stores its parent's hash in the history contract, if there is one.
     """
     world = engine.world(root)
     if world.code(HISTORY_ADDRESS):
@@ -109,12 +109,12 @@ def check(
     world: World, environment: Environment, tx: Transaction, *, contracts_send: bool
 ) -> None:
     """Raise :exc:`~flask_noderpc.errors.InvalidTransaction` for a transaction that is not valid
-    now."""
+    in the current state."""
     validity.check_form(tx, environment)
     account = world.account(tx.sender)
     validity.check_turn(tx, account)
     if tx.is_signed and not contracts_send:
-        # An unsigned transaction was sent in the name of the contract.
+        # Only check signed ones: an unsigned transaction may impersonate a contract.
         validity.check_sender(tx, world.code(tx.sender))
     validity.check_funds(tx, account)
     validity.check_fee(tx, environment.base_fee)
@@ -122,7 +122,7 @@ def check(
 
 @dataclass(frozen=True, slots=True)
 class Call(Job[Outcome]):
-    """Runs a message and drops its changes."""
+    """Job that runs a message and drops its changes of the state."""
 
     root: bytes
     environment: Environment
@@ -135,15 +135,15 @@ class Call(Job[Outcome]):
         return world.run(self.environment, self.message)
 
     def world(self, engine: EvmEngine) -> World:
-        """Return the state on which the message runs."""
+        """Return the state on which the message runs, with the overrides."""
         world = engine.world(self.root)
         if self.overrides:
             world.patch(self.overrides)
         return world
 
     def check_funds(self, world: World) -> None:
-        """Raise :exc:`~flask_noderpc.errors.InvalidTransaction` if the sender's balance is too
-        low."""
+        """Raise :exc:`~flask_noderpc.errors.InvalidTransaction` if the sender's balance or the
+        gas limit is too low, or the init code is too long."""
         message = self.message
         balance = world.account(message.sender).balance
         validity.check_message_funds(message, balance, self.environment.blob_base_fee)
@@ -152,8 +152,8 @@ class Call(Job[Outcome]):
 
 @dataclass(frozen=True, slots=True)
 class Estimate(Call):
-    """Finds the lowest gas limit with which a message succeeds; returns the outcome with that
-    limit."""
+    """Job that finds the lowest gas limit with which a message succeeds; the ``gas_used`` of
+    its outcome is that limit."""
 
     def __call__(self, engine: EvmEngine) -> Outcome:
         message = self._affordable(self.world(engine))
@@ -166,8 +166,8 @@ class Estimate(Call):
         )
 
     def _found(self, engine: EvmEngine, first: Outcome) -> int:
-        """Search for the limit like geth's eth/gasestimator, starting from the gas that was
-        used."""
+        """Return the limit by geth's search (eth/gasestimator), which starts at the gas that
+        the first run used."""
         # The gas used may be below the intrinsic gas, as EIP-7702 refunds gas afterwards.
         low, high = max(first.gas_used, self._least_gas(self.message)) - 1, self.message.gas
         for guess in self._guesses(first):
@@ -185,21 +185,21 @@ class Estimate(Call):
         return high
 
     def _affordable(self, world: World) -> Message:
-        """Return the message with a gas limit that the sender can pay."""
+        """Return the message with its gas limit lowered to what the sender can pay."""
         message = self.message
         if not message.gas_price:
             return message
         blob_gas = GAS_PER_BLOB * len(message.blob_versioned_hashes)
         blobs = blob_gas * self.environment.blob_base_fee
         left = world.account(message.sender).balance - message.value - blobs
-        # geth's eth/gasestimator refuses a value that equals the whole balance, too.
+        # Refuse a value equal to the whole balance, too, like geth's eth/gasestimator.
         if left <= 0:
             raise InvalidTransaction("insufficient funds for transfer")
         return replace(message, gas=min(message.gas, left // message.gas_price))
 
     @staticmethod
     def _guesses(first: Outcome) -> Iterator[int]:
-        # EIP-150: a call keeps a 64th of the gas.
+        # EIP-150: a caller keeps a 64th of its gas, so the limit must exceed the gas used.
         yield first.max_used_gas
         yield (first.max_used_gas + 2300) * 64 // 63
 
@@ -248,8 +248,8 @@ class Tracing:
 
 @dataclass(frozen=True, slots=True)
 class TraceBlock(Job[tuple[bytes, ...]]):
-    """Traces a block's transactions on the state before it; those before ``first`` run without
-    a trace."""
+    """Job that traces a block's transactions on the state before it; the transactions before
+    index ``first`` run without a trace."""
 
     root: bytes
     environment: Environment
@@ -259,7 +259,7 @@ class TraceBlock(Job[tuple[bytes, ...]]):
     tracing: Tracing
 
     def __call__(self, engine: EvmEngine) -> tuple[bytes, ...]:
-        world = _begun(engine, self.root, self.environment)
+        world = _begin_block(engine, self.root, self.environment)
         logs = replay(world, self.environment, self.txs[: self.first])
         output_limit = OutputLimit(self.tracing.max_bytes)
         traces = []
@@ -279,22 +279,22 @@ class TraceBlock(Job[tuple[bytes, ...]]):
 
 
 def replay(world: World, environment: Environment, txs: tuple[bytes, ...]) -> int:
-    """Run transactions of a block again; return the number of their logs."""
+    """Run committed transactions again; return the number of their logs."""
     messages = (_message(world, environment, raw) for raw in txs)
     return sum(len(world.run(environment, message).logs) for message in messages)
 
 
 def _message(world: World, environment: Environment, raw: bytes) -> Message:
     tx = decode(raw, unsigned=True)
-    # The chain decided when it made the block whether accounts with code may send.
+    # The transaction is committed, so its sender was allowed to have code.
     check(world, environment, tx, contracts_send=True)
     return message_of(tx, environment.base_fee)
 
 
 @dataclass(frozen=True, slots=True)
 class TraceCall(Job[bytes]):
-    """Traces a call on a state after a block, or within a block after ``txs``, which run
-    without a trace."""
+    """Job that traces a call on the state after a block, or inside a block after its first
+    transactions, ``txs``, which run without a trace."""
 
     root: bytes
     environment: Environment
@@ -303,11 +303,11 @@ class TraceCall(Job[bytes]):
     overrides: Overrides = field(default_factory=dict)
     txs: tuple[bytes, ...] = ()
     around: Environment | None = None
-    """The block in which ``txs`` run."""
+    """Environment of the block in which ``txs`` run, if the call has another one."""
 
     def __call__(self, engine: EvmEngine) -> bytes:
         around = self.around or self.environment
-        world = _begun(engine, self.root, around) if self.txs else engine.world(self.root)
+        world = _begin_block(engine, self.root, around) if self.txs else engine.world(self.root)
         logs = replay(world, around, self.txs)
         world.patch(self.overrides)
         _check_message(world, self.environment, self.message)
@@ -324,8 +324,8 @@ def _check_message(world: World, environment: Environment, message: Message) -> 
 
 @dataclass(frozen=True, slots=True)
 class ListAccess(Job[tuple[tuple[AccessListEntry, ...], Outcome]]):
-    """Finds the access list of a call by running it with the list so far until the list is
-    complete."""
+    """Job that finds the access list of a call: it runs the call with the list found so far
+    until a run adds no entry."""
 
     root: bytes
     environment: Environment

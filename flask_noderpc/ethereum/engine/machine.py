@@ -1,4 +1,4 @@
-"""Execution of one message: its call frames, one after the other, by the rules of a fork."""
+"""Execution of one message with all its call frames, by the rules of a fork."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _DEEPEST = 1024
 _NONCES = 1 << 64
 _JUMP, _PUSH0 = OPCODES["JUMP"], OPCODES["PUSH0"]
 
-# EIP-3541 and the Yellow Paper's code deposit.
+# First byte that new code must not have (EIP-3541), and gas for each byte of new code.
 _RESERVED, _CODE_BYTE = b"\xef", 200
-# EIP-7702: refund for an authority that exists, from the gas of an empty account.
+# EIP-7702: refund for an authority that exists, as the intrinsic gas assumes a new account.
 _KNOWN_AUTHORITY = 12_500
 
 # Texts of geth's core/vm/errors.go.
@@ -43,7 +43,7 @@ _COLLISION = "contract address collision"
 
 
 class Machine:
-    """Runs the message of an execution, and keeps its changes of the state."""
+    """Interpreter that runs the message of an execution, and changes its state."""
 
     def __init__(self, execution: Execution) -> None:
         self._execution, self._state = execution, execution.state
@@ -53,7 +53,8 @@ class Machine:
         self._instructions = table(self._fork)
 
     def run(self) -> Outcome:
-        """Buy gas, run the message, and pay for it."""
+        """Buy the gas, run the message, pay back the rest and pay the coinbase; return the
+        outcome."""
         state, message, fork = self._state, self._message, self._fork
         sender = message.sender
         if message.nonce is not None:
@@ -95,10 +96,11 @@ class Machine:
         )
 
     def _top_frame(self, gas: int, nonce: int) -> Frame:
-        """Return the frame of the message, after its authorizations and its access list."""
+        """Apply access list and authorizations, and return the frame of the message."""
         message, state = self._message, self._state
         sender = message.sender
-        # The addresses of precompiled contracts that overrides moved stay warm, too.
+        # Warm the fork's addresses of precompiled contracts, and those to which overrides have
+        # moved such contracts.
         state.warm_up(self._fork.addresses)
         state.warm_up(self._execution.precompiles)
         state.warm(sender)
@@ -132,7 +134,8 @@ class Machine:
         )
 
     def _delegate(self, own: Authorization) -> None:
-        """Let an account run the code of another one (EIP-7702), unless a check fails."""
+        """Let an account run the code of another one (EIP-7702); skip an authorization that is
+        invalid."""
         state = self._state
         is_for_chain = own.chain_id in (0, self._environment.chain_id)
         if not is_for_chain or own.nonce >= _NONCES - 1 or own.y_parity > 1:
@@ -154,7 +157,7 @@ class Machine:
     # Frames.
 
     def _run(self, top: Frame) -> None:
-        """Run a frame and its subcalls, without recursion, as these may be 1,024 deep."""
+        """Run a frame and its subcalls; a loop replaces recursion, as 1,024 may be nested."""
         frames = [top] if self._has_begun(top) else []
         while frames:
             frame = frames[-1]
@@ -169,8 +172,8 @@ class Machine:
                 self._return_to(frame, subframe)
 
     def _continued(self, frame: Frame) -> Frame | None:
-        """Run the code of a frame until it ends, or until its next subcall, which is
-        returned."""
+        """Run the code of a frame until its next subcall, which is returned, or until its end;
+        return ``None`` then."""
         frame.subframe = None
         try:
             if self._tracer is None:
@@ -206,7 +209,7 @@ class Machine:
         state, execution = self._state, self._execution
         frame.logs, frame.refund = len(execution.logs), execution.refund
         if frame.creates:
-            # The address stays warm if the creation fails.
+            # Warm the address before the snapshot: it stays warm if the creation fails.
             state.warm(frame.to)
         frame.snapshot = state.snapshot()
         if frame.creates:
@@ -216,7 +219,7 @@ class Machine:
         elif frame.kind in ("DELEGATECALL", "CALLCODE"):
             return
         elif not (frame.value or state.exists(frame.to)):
-            # A call without value does not create an account.
+            # Do nothing, as a call without value does not create an account.
             return
         if frame.value:
             state.add_balance(frame.sender, -frame.value)
@@ -275,10 +278,10 @@ class Machine:
         self._state.set_code(frame.to, code)
 
     def _return_to(self, caller: Frame, frame: Frame) -> None:
-        """Give a caller the result and the gas of its subcall."""
+        """Hand the output, the result and the remaining gas of a subcall to its caller."""
         failure, output = frame.failure, frame.output
         if frame.creates:
-            # The creation takes its gas only now; see the instruction.
+            # CREATE has not charged the gas that it passed to this frame; see ``_creating``.
             caller.gas_left -= frame.gas
             caller.return_data = output if isinstance(failure, Reverted) else b""
             word = 0 if failure else int.from_bytes(frame.to)
@@ -362,7 +365,7 @@ class Machine:
 
 
 def _next_pc(op: int, pc: int, frame: Frame) -> int:
-    """Return where code goes on after a JUMP or JUMPI."""
+    """Return the position of the instruction after a JUMP or JUMPI."""
     target = frame.stack.pop()
     if op != _JUMP and not frame.stack.pop():
         return pc
@@ -372,4 +375,4 @@ def _next_pc(op: int, pc: int, frame: Frame) -> int:
 
 
 class _Refused(Failure):
-    """A subcall that can't begin, and leaves its gas to its caller."""
+    """Failure of a subcall that can't begin; its caller gets all of its gas back."""

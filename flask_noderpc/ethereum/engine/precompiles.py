@@ -29,14 +29,14 @@ Compute = Callable[[bytes], bytes]
 
 
 class Precompile(NamedTuple):
-    """Gas and function of a precompiled contract, which get its calldata."""
+    """A precompiled contract: its gas and its output as functions of the calldata."""
 
     gas: Gas
     run: Compute
 
 
 def _linear(base: int, each: int = 0, size: int = 1) -> Gas:
-    """Return the gas function of a base and each started or whole part of the data."""
+    """Return a gas function: ``base``, plus ``each`` for every ``size`` complete bytes."""
     return lambda data: base + len(data) // size * each
 
 
@@ -45,8 +45,7 @@ def _of_words(base: int, word: int) -> Gas:
 
 
 def _ecrecover(data: bytes) -> bytes:
-    """Return the padded address of the key that made a signature; empty for an invalid
-    signature."""
+    """Return the signer's address, padded to a word; empty for an invalid signature."""
     digest, *words = (data[at : at + 32].ljust(32, b"\0") for at in range(0, 128, 32))
     v, r, s = map(int.from_bytes, words)
     if v not in (27, 28) or not (0 < r < secp256k1eth.ORDER and 0 < s < secp256k1eth.ORDER):
@@ -67,7 +66,7 @@ def _ripemd160(data: bytes) -> bytes:
 
 
 def _lengths(data: bytes) -> tuple[int, int, int]:
-    """Return the lengths of base, exponent and modulus."""
+    """Return the lengths of base, exponent and modulus in bytes."""
     head = data[:96].ljust(96, b"\0")
     base, exponent, modulus = (int.from_bytes(head[at : at + 32]) for at in (0, 32, 64))
     return base, exponent, modulus
@@ -104,8 +103,8 @@ def _modexp(data: bytes, rule: ModexpGas) -> bytes:
     return power.to_bytes(modulus)
 
 
-# BLAKE2 F: EIP-152. Its input: rounds, state, message and offset of little-endian words, and a
-# flag.
+# BLAKE2 F: EIP-152. Input: the number of rounds; state, message and offset as little-endian
+# words; a flag for the final block.
 
 _BLAKE2F = struct.Struct("<4s8Q16Q2QB")
 _Words = tuple[int, ...]
@@ -148,7 +147,7 @@ _MIXED = tuple(
 def blake2b_in_python(
     rounds: int, state: _Words, message: _Words, offset: _Words, is_final: bool
 ) -> bytes:
-    """Return the next state of BLAKE2b, in pure Python."""
+    """Return the next state of BLAKE2b as 64 bytes, computed in pure Python."""
     v = [*state, *_IV]
     v[12] ^= offset[0]
     v[13] ^= offset[1]
@@ -169,7 +168,7 @@ def _rotated(word: int, bits: int) -> int:
     return word >> bits | word << 64 - bits & _MASK
 
 
-# A block's gas allows millions of rounds, which take minutes in Python.
+# Prefer the compiled package: a block's gas allows millions of rounds, minutes in Python.
 _blake2b = import_module("blake2b").compress if find_spec("blake2b") else blake2b_in_python
 
 
@@ -209,7 +208,8 @@ def _p256_verify(data: bytes) -> bytes:
     return (1).to_bytes(32)
 
 
-# Sums of EIP-2537: discounts in thousandths, which grow with the number of points.
+# EIP-2537: price of each point in a multi-scalar multiplication, in thousandths of the full
+# price, by the number of points. It falls as the number grows.
 
 
 def _numbers(text: str) -> tuple[int, ...]:

@@ -46,7 +46,8 @@ _CALL_BYTES, _LOG_BYTES, _BLOCK_BYTES = 1024, 768, 2048
 
 @dataclass(frozen=True, slots=True)
 class CallBlock:
-    """Header fields of one simulated block; number and time are always given."""
+    """A block to simulate: its header fields, with at least number and time, the state
+    overrides before it, and its calls."""
 
     changes: BlockChanges
     overrides: Overrides
@@ -55,7 +56,8 @@ class CallBlock:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Rules of a simulation: checks of nonces and fees, logs of transfers, limits."""
+    """Rules of a simulation. ``validation`` checks nonces and fees, ``trace_transfers`` adds
+    transfers of ether to the logs, ``max_bytes`` limits the result."""
 
     chain_id: int
     code_size_limit: int
@@ -85,7 +87,7 @@ class SimulatedBlock:
 
 @dataclass(frozen=True, slots=True)
 class Simulate(Job[tuple[SimulatedBlock, ...]]):
-    """Simulates blocks, one after the other."""
+    """Job that simulates blocks, each on the state after the one before."""
 
     root: bytes
     base: Header
@@ -136,7 +138,7 @@ class _Simulation:
     def _environment(
         self, parent: Header, changes: BlockChanges, hashes: Mapping[int, bytes]
     ) -> Environment:
-        # Fees only count if the simulation checks all of them.
+        # Without validation calls need no fees, so the base fee is 0 unless it is overridden.
         base_fee = (fee_after(parent) or 0) if self._rules.validation else 0
         return changes.apply_to(
             Environment(
@@ -204,7 +206,7 @@ class _Simulation:
 
 
 def _transaction(args: CallArgs, nonce: int, gas: int, chain_id: int) -> Transaction:
-    """Return a call as the transaction that it would be if it were signed."""
+    """Return a call as an unsigned transaction, with its hash."""
     priced = args.type < DYNAMIC_FEE
     tx = Transaction(
         type=args.type,

@@ -1,4 +1,4 @@
-"""State of the engine in dictionaries, whose changes are undone one by one."""
+"""State in memory of the engine, with a log to undo changes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .stored import NodeOverlay, StoredState
 
 _NONCES = 1 << 64
 _BALANCES = 1 << 256
-_NOBODY = Account()
+_EMPTY_ACCOUNT = Account()
 _ABSENT: Final = object()
 
 # EIP-161's exception: in block 2,675,119 of the main network this account was deleted although
@@ -24,7 +24,7 @@ _RIPEMD160 = (3).to_bytes(20)
 
 
 class _Storage:
-    """Storage of an account: its root, and the words set since."""
+    """Storage of an account: its root in the store, and the slots set since then."""
 
     __slots__ = ("root", "words")
 
@@ -43,9 +43,9 @@ class State:
         self._accounts: dict[bytes, Account | None] = {}
         self._storages: dict[bytes, _Storage] = {}
         self._codes: dict[bytes, bytes] = {}
-        # State of one transaction: the previous values of the words that it set, accessed
-        # accounts and slots (EIP-2929), transient words, touched, created and destroyed
-        # accounts, and functions that undo its changes.
+        # State of the current transaction: the previous values of the slots that it set,
+        # accessed accounts and slots (EIP-2929), transient slots, touched, created and
+        # destroyed accounts, and the undo log: (dictionary, key, previous value).
         self._before: dict[tuple[bytes, int], int] = {}
         self._warm: dict[object, bool] = {}
         self._transient: dict[tuple[bytes, int], int] = {}
@@ -59,11 +59,11 @@ class State:
         values[key] = value
 
     def snapshot(self) -> int:
-        """Return the number of changes that can be undone."""
+        """Return the length of the undo log, which :meth:`revert` takes."""
         return len(self._undo)
 
     def revert(self, snapshot: int) -> None:
-        """Undo all changes since a snapshot."""
+        """Undo all changes made since a snapshot was taken."""
         undo = self._undo
         was_touched = _RIPEMD160 in self._touched
         while len(undo) > snapshot:
@@ -85,7 +85,7 @@ class State:
         self.keep_changes()
 
     def keep_changes(self) -> None:
-        """Make all changes part of the state that the next transaction begins with."""
+        """Clear the undo log and the transaction's other data, so that its changes stay."""
         for values in (
             self._before,
             self._warm,
@@ -107,7 +107,7 @@ class State:
 
     def account(self, address: bytes) -> Account:
         """Return an account; an empty one if it does not exist."""
-        return self._account(address) or _NOBODY
+        return self._account(address) or _EMPTY_ACCOUNT
 
     def exists(self, address: bytes) -> bool:
         """Return true if the account is in the state, even if it is empty."""
@@ -119,12 +119,13 @@ class State:
         return not found.nonce and not found.balance and found.code_hash == NO_CODE
 
     def can_be_created(self, address: bytes) -> bool:
-        """Return true if a contract can have this address (EIP-684, EIP-7610)."""
+        """Return true if a contract can be created at this address: the account has no nonce,
+        code or storage (EIP-684, EIP-7610)."""
         found = self.account(address)
         return found == Account(balance=found.balance)
 
     def create(self, address: bytes) -> None:
-        """Begin a contract: its nonce is 1."""
+        """Mark a contract as created by this transaction, and set its nonce to 1."""
         self._set(self._created, address, True)
         self.set_nonce(address, 1)
 
@@ -133,11 +134,11 @@ class State:
         return address in self._created
 
     def destroy(self, address: bytes) -> None:
-        """Delete an account at the end of the transaction."""
+        """Mark an account for deletion at the end of the transaction."""
         self._set(self._destroyed, address, True)
 
     def touch(self, address: bytes) -> None:
-        """Delete an account at the end of the transaction if it is empty then."""
+        """Mark an account for deletion if it is empty at the end of the transaction."""
         if address not in self._touched:
             self._set(self._touched, address, True)
 
@@ -150,7 +151,7 @@ class State:
     def set_balance(self, address: bytes, balance: int) -> None:
         """Set a balance, in wei."""
         if not 0 <= balance < _BALANCES:
-            raise ValueError(f"no balance: {balance}")
+            raise ValueError(f"balance: expected 0 to 2**256 - 1 wei, got {balance}")
         was = self.account(address)
         now = Account(was.nonce, balance, was.storage_root, was.code_hash)
         self._set(self._accounts, address, now)
@@ -159,7 +160,7 @@ class State:
         """Add an amount, which may be negative, to a balance."""
         self.touch(address)
         if amount:
-            # In geth a balance wraps around at its limit.
+            # A balance wraps around at 2**256, as in geth.
             total = self.account(address).balance + amount
             self.set_balance(address, total % _BALANCES if total > 0 else total)
 
@@ -170,7 +171,7 @@ class State:
         self._set(self._accounts, address, now)
 
     def increment_nonce(self, address: bytes) -> None:
-        """Increment a nonce, which wraps around at its limit as in geth."""
+        """Increment a nonce, which wraps around at 2**64 as in geth."""
         self.set_nonce(address, (self.account(address).nonce + 1) % _NONCES)
 
     def code(self, address: bytes) -> bytes:
@@ -227,14 +228,14 @@ class State:
         self._set(self._transient, (address, slot), value)
 
     def warm(self, accessed: object) -> bool:
-        """Return true if an address, or an address and a slot, was warm; it is from now on."""
+        """Mark an address, or an address and a slot, as warm; return true if it was before."""
         if accessed in self._warm:
             return True
         self._set(self._warm, accessed, True)
         return False
 
     def warm_up(self, addresses: Iterable[bytes]) -> None:
-        """Begin a transaction with warm addresses."""
+        """Mark addresses as warm for the whole transaction; no revert undoes this."""
         self._warm.update(dict.fromkeys(addresses, True))
 
     # Roots.
@@ -245,7 +246,7 @@ class State:
         return self._stored.root
 
     def persist(self) -> None:
-        """Make trie nodes of the changes, and continue from the new root."""
+        """Write the changes into new trie nodes, and continue from the new root."""
         for address, storage in self._storages.items():
             was, root = self.account(address), self._persist_storage(storage)
             if was.storage_root != root:
@@ -269,7 +270,7 @@ class State:
         return self._nodes.set_values(storage.root, changed)
 
     def _keep_names(self, names: Iterable[bytes]) -> None:
-        """Store addresses or slots by their hashes, which are the keys of the tries."""
+        """Store addresses or slots under their hashes, which the tries use as keys."""
         if self._keeps_names:
             self._nodes.written |= accounts.names(names)
 

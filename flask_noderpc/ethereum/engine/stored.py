@@ -1,4 +1,4 @@
-"""Records of a state: accounts and words at a root, and the nodes of new roots."""
+"""Stored states: cached accounts and storage values at a root, and new trie nodes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..protocol.trie_changes import changed
 
 
 class StoredState:
-    """State at a root, which is read when it is needed, and cached."""
+    """State at a root; accounts and storage values are loaded at first use, and cached."""
 
     _MAX_KEPT = 4096
 
@@ -32,7 +32,7 @@ class StoredState:
             return found
 
     def word(self, storage_root: bytes, slot: int) -> int:
-        """Return a word of the storage with a root."""
+        """Return the value of a slot in the storage trie with this root."""
         if storage_root == NO_STORAGE:
             return 0
         try:
@@ -46,18 +46,18 @@ class StoredState:
 
 
 class NodeOverlay:
-    """New records, with others read from the chain."""
+    """Records written since the last commit, in front of the records of the chain."""
 
     def __init__(self, record: Record) -> None:
         self._below = record
         self.written: dict[bytes, bytes] = {}
 
     def record(self, digest: bytes) -> bytes | None:
-        """Return a record by its hash."""
+        """Return a record by its hash, or ``None``."""
         return self.written.get(digest) or self._below(digest)
 
     def set_values(self, root: bytes, values: Iterable[tuple[bytes, bytes]]) -> bytes:
-        """Return the root of a trie after values were set in it; its new nodes are recorded."""
+        """Set values in a trie, record its new nodes and return its new root."""
         root, nodes = changed(self.record, root, dict(values))
         self.written |= nodes
         return root

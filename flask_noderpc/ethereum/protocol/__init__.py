@@ -1,5 +1,5 @@
-"""Pure byte rules of Ethereum, and of chains that have Ethereum transactions in CometBFT's
-blocks.
+"""Encodings, hashes and validity rules of Ethereum, and of chains that have Ethereum
+transactions in CometBFT's blocks.
 
-Nothing in this package does I/O. It needs the extra ``evm``.
+This package does no I/O. It needs the extra ``evm``.
 """

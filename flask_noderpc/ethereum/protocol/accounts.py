@@ -1,4 +1,4 @@
-"""Accounts and their storage in a state, by state root and node hashes; state dumps."""
+"""Accounts and storage slots in a state, which is read by its root hash; state dumps."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from .trie import NodeMissing, Record, find, leaves, load, walk
 
 
 def account(record: Record, root: bytes, address: bytes) -> Account:
-    """Return the account at an address; raise :exc:`~.trie.NodeMissing`."""
+    """Return the account at an address, or an empty account if it does not exist; raise
+    :exc:`~.trie.NodeMissing`."""
     return find_account(record, root, address) or Account()
 
 
@@ -24,7 +25,7 @@ def find_account(record: Record, root: bytes, address: bytes) -> Account | None:
 
 
 def encoded(account: Account) -> bytes:
-    """Encode an account as the trie stores it."""
+    """Return the RLP of an account, which is its value in the state trie."""
     return encode((account.nonce, account.balance, account.storage_root, account.code_hash))
 
 
@@ -49,26 +50,32 @@ def code_of(record: Record, account: Account) -> bytes:
 
 
 def _checked(value: bytes) -> Account:
-    """Decode an account; raise :exc:`ValueError` if the protocol does not allow it."""
+    """Decode an account; raise :exc:`ValueError` if it breaks the protocol's rules."""
     found = _decoded(value)
     is_sized = found.nonce < 1 << 64 and found.balance < 1 << 256
     sizes = {len(found.storage_root), len(found.code_hash)}
     if not is_sized or sizes != {32} or encoded(found) != value:
-        raise ValueError("not an account")
+        raise ValueError(
+            "account in the state trie: expected canonical RLP of nonce, balance, storage root"
+            f" and code hash, got 0x{value.hex()[:100]}; restore a backup"
+        )
     return found
 
 
 def _check_word(value: bytes) -> None:
     word = _word(value)
     if not 0 < word < 1 << 256 or encode(word) != value:
-        raise ValueError("not a word of storage")
+        raise ValueError(
+            "value in a storage trie: expected canonical RLP of a number of 1 to 256 bits, got"
+            f" 0x{value.hex()[:100]}; restore a backup"
+        )
 
 
 def records(record: Record, root: bytes) -> Iterator[bytes]:
-    """Yield each record of a state once: the nodes of its tries, and contract codes.
+    """Yield each record of a state once: the encoded nodes of its tries, and contract codes.
 
-    Raise :exc:`~.trie.NodeMissing`, and :exc:`ValueError` for an encoding that the protocol
-    does not allow.
+    Raise :exc:`~.trie.NodeMissing` if a record is not stored, and :exc:`ValueError` if an
+    account or a storage value breaks the protocol's encoding.
     """
     known: list[Account] = []
     seen = {NO_CODE}
@@ -81,7 +88,7 @@ def records(record: Record, root: bytes) -> Iterator[bytes]:
 
 
 def storage(record: Record, storage_root: bytes, slot: bytes) -> int:
-    """Return a word of an account's storage."""
+    """Return the value of a slot, 0 if it is not set, in the storage trie with this root."""
     value, _ = find(record, storage_root, slot)
     return _word(value)
 
@@ -91,7 +98,7 @@ def _word(value: bytes) -> int:
 
 
 def prove(record: Record, root: bytes, address: bytes, slots: Sequence[bytes]) -> AccountProof:
-    """Return an account and slots of its storage, with their Merkle proofs."""
+    """Return an account and the values of storage slots, each with its Merkle proof."""
     value, nodes = find(record, root, address)
     known = _decoded(value)
     found = []
@@ -101,47 +108,50 @@ def prove(record: Record, root: bytes, address: bytes, slots: Sequence[bytes]) -
     return AccountProof(address, known, nodes, tuple(found))
 
 
-_NAME = b"name:"
+_PREIMAGE = b"name:"
 
 
 def names(addresses_or_slots: Iterable[bytes]) -> dict[bytes, bytes]:
-    """Return records of the addresses and slots themselves; the tries contain only their
+    """Return records that map a hash to its address or slot, as the tries contain only the
     hashes."""
-    return {_NAME + keccak(name): name for name in addresses_or_slots}
+    return {_PREIMAGE + keccak(name): name for name in addresses_or_slots}
 
 
-def _name(record: Record, digest: bytes) -> bytes:
-    found = record(_NAME + digest)
+def _preimage(record: Record, digest: bytes) -> bytes:
+    found = record(_PREIMAGE + digest)
     if found is None or keccak(found) != digest:
         raise NodeMissing(digest.hex())
     return found
 
 
 def by_address(record: Record, root: bytes) -> Iterator[tuple[bytes, Account]]:
-    """Yield each account of a state whose records include :func:`names`; raise
-    :exc:`~.trie.NodeMissing`."""
+    """Yield the address and the account of each account in a state; raise
+    :exc:`~.trie.NodeMissing` if the store lacks a node or a record of :func:`names`."""
     for digest, value in leaves(record, root):
-        yield _name(record, digest), _decoded(value)
+        yield _preimage(record, digest), _decoded(value)
 
 
 def words(record: Record, storage_root: bytes) -> Iterator[tuple[bytes, int]]:
-    """Yield each slot of a storage with its word, like :func:`by_address`."""
+    """Yield each storage slot with its value; raise the same error as :func:`by_address`."""
     for digest, value in leaves(record, storage_root):
-        yield _name(record, digest), _word(value)
+        yield _preimage(record, digest), _word(value)
+
+
+_NOT_A_STATE = "got data that is not the RLP of a valid state; dump the state again"
 
 
 def decode_dump(dump: bytes, max_bytes: int) -> StateChange:
-    """Decode the state in a dump of an earlier version of this package, which contains the
-    nodes of its tries; raise :exc:`ValueError` if it is malformed or incomplete."""
+    """Decode a state dump of an earlier version of this package, which lists trie nodes and
+    codes; raise :exc:`ValueError` if it is malformed or incomplete."""
     document = decompress(dump, max_bytes)
     try:
         found = _read(document)
         for _ in records(found.written.get, found.root):
             pass
     except NodeMissing as error:
-        raise ValueError(f"{error} is missing in it") from None
+        raise ValueError(f"the record 0x{error} is missing; dump the state again") from None
     except (rlp.Malformed, ValueError, IndexError, AssertionError):
-        raise ValueError("it can't be read") from None
+        raise ValueError(_NOT_A_STATE) from None
     return found
 
 
@@ -150,7 +160,7 @@ def _read(document: bytes) -> StateChange:
     reader = whole.list("dump")
     root, items = reader.string("root"), reader.list("records")
     if not (whole.done and reader.done):
-        raise ValueError("it can't be read")
+        raise ValueError(_NOT_A_STATE)
     written: dict[bytes, bytes] = {}
     while not items.done:
         record = items.string("record")

@@ -1,6 +1,6 @@
 """Accounts by address, from geth's genesis documents and from the state dumps of anvil.
 
-https://geth.ethereum.org/docs/fundamentals/private-network: "alloc" by address.
+The member "alloc" of a genesis: https://geth.ethereum.org/docs/fundamentals/private-network.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..domain.execution import AccountOverride, Overrides
 
 _HEX, _DECIMAL = re.compile(r"0[xX][0-9a-fA-F]*"), re.compile(r"[0-9]+", re.ASCII)
 _WORD = re.compile(r"[0-9a-fA-F]{0,64}")
-# The ``wbits`` of zlib for gzip, and for zlib or gzip.
+# zlib's ``wbits``: write gzip, and read zlib or gzip as the header says.
 _GZIP, _ZLIB_OR_GZIP = 31, 47
 _GZIP_MARK = b"\x1f\x8b"
 
@@ -27,7 +27,7 @@ class _Account(jsoncodec.Struct, forbid_unknown_fields=True):
     nonce: str | int | None = None
     code: str = ""
     storage: dict[str, str | int] | None = None
-    # Other tools add these members, which are not part of the state.
+    # Members that other tools add; they are ignored, as they are not part of the state.
     secretKey: Any = None  # noqa: N815  # as JSON has it
     comment: Any = None
     builtin: Any = None
@@ -43,13 +43,13 @@ class _Dump(jsoncodec.Struct):
 
 
 def genesis_accounts(document: bytes) -> Overrides:
-    """Return the accounts in ``alloc`` of a genesis document; raise :exc:`ValueError`, or
-    :exc:`~flask_noderpc.jsoncodec.NotJSON`."""
+    """Return the accounts in ``alloc`` of a genesis document; raise :exc:`ValueError` for an
+    invalid account, or :exc:`~flask_noderpc.jsoncodec.NotJSON`."""
     return _overrides(jsoncodec.decode(document, _Genesis).alloc or {})
 
 
 def is_anvil_dump(dump: bytes) -> bool:
-    """Return true if a dump is anvil's: JSON, usually compressed."""
+    """Return true if a dump has anvil's format: JSON, usually compressed with gzip."""
     return dump.startswith((_GZIP_MARK, b"{"))
 
 
@@ -60,22 +60,26 @@ def dumped_accounts(dump: bytes, max_bytes: int) -> Overrides:
     try:
         return _overrides(jsoncodec.decode(document, _Dump).accounts)
     except jsoncodec.NotJSON as error:
-        raise ValueError(f"it is not JSON: {error}") from None
+        raise ValueError(f"expected JSON: {error}; pass the whole dump") from None
 
 
 def decompress(dump: bytes, max_bytes: int) -> bytes:
-    """Decompress a dump of zlib or gzip; raise :exc:`ValueError`."""
+    """Decompress a dump, which is zlib or gzip data; raise :exc:`ValueError` if it is damaged,
+    or has more than ``max_bytes`` after decompression."""
     unpacking = zlib.decompressobj(_ZLIB_OR_GZIP)
     try:
         document = unpacking.decompress(dump, max_bytes + 1)
     except zlib.error:
-        raise ValueError("it can't be decompressed") from None
+        raise ValueError("got damaged zlib or gzip data; dump the state again") from None
     if len(document) > max_bytes:
-        raise ValueError(f"it is larger than {max_bytes} bytes")
+        raise ValueError(
+            f"expected at most {max_bytes} bytes after decompression, got more; raise"
+            " NODERPC_MAX_RESPONSE_BYTES"
+        )
     if not unpacking.eof:
-        raise ValueError("its end is missing")
+        raise ValueError("got data without its end; pass the whole dump")
     if unpacking.unused_data:
-        raise ValueError("data follows the end of the dump")
+        raise ValueError("got more data after the end of the dump; pass only the dump")
     return document
 
 
@@ -96,7 +100,9 @@ def encode_dump(accounts: Mapping[str, object]) -> bytes:
 def _overrides(alloc: Mapping[str, _Account]) -> Overrides:
     found = {_address(address): _override(account) for address, account in alloc.items()}
     if len(found) < len(alloc):
-        raise ValueError("an account is there twice")
+        raise ValueError(
+            "expected each address once, got one in two spellings; remove one of them"
+        )
     return found
 
 
@@ -129,7 +135,7 @@ def _number_of(text: str) -> int | None:
 
 
 def _word(value: str | int) -> bytes:
-    """Return a word from hex, which may lack leading zeros."""
+    """Return 32 bytes from a number, or from hex that may lack leading zeros."""
     digits = value.removeprefix("0x") if isinstance(value, str) else f"{value:x}"
     if not _WORD.fullmatch(digits):
         raise ValueError(f"expected a word of at most 64 hex digits, got {short_repr(value)}")
@@ -145,7 +151,7 @@ def _address(text: str) -> bytes:
 
 def _bytes(text: str) -> bytes:
     try:
-        # bytes.fromhex ignores spaces.
+        # bytes.fromhex would accept spaces.
         return unhexlify(text.removeprefix("0x"))
     except ValueError:
         raise ValueError(f"expected hex, got {short_repr(text)}") from None

@@ -1,6 +1,6 @@
-"""Ethereum blocks, and how they are made from the node's blocks.
+"""Ethereum blocks, and their construction from CometBFT's blocks.
 
-Every Ethereum header and block hash is made here.
+All Ethereum headers are built in this module.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from .execution import (
 from .trie import ordered_root
 from .validity import next_base_fee
 
-# Ethermint: for a block without a limit; larger numbers break clients in JavaScript.
+# Ethermint's gas limit for a block without a limit; larger numbers break JavaScript clients.
 _NO_GAS_LIMIT = 0xFFFFFFFF
 
 
@@ -44,11 +44,12 @@ _NO_GAS_LIMIT = 0xFFFFFFFF
 class Block:
     """A block with its Ethereum transactions and their receipts, in order.
 
-    Expensive members are computed at first use, as most requests need only a part.
+    Expensive properties are computed at first use, as most requests need only some of them.
     """
 
     partial_header: Header
-    """The header; its roots and bloom are ignored, as in types.NewBlock of geth."""
+    """The header; its transaction root, receipt root and bloom are ignored, as :attr:`header`
+    computes them (geth: types.NewBlock)."""
     receipts: tuple[Receipt, ...] = ()
     """Receipts of the transactions; empty for a pending block."""
     waiting: tuple[Transaction, ...] = ()
@@ -56,7 +57,7 @@ class Block:
 
     @property
     def encoded(self) -> tuple[AnyTransaction, ...]:
-        """The transactions, whose types, bytes and hashes are known."""
+        """The transactions with type, bytes and hash; they may not be decoded yet."""
         return self.waiting or tuple(receipt.encoded for receipt in self.receipts)
 
     @property
@@ -66,7 +67,7 @@ class Block:
 
     @property
     def logs(self) -> list[Log]:
-        """All logs."""
+        """Logs of all receipts, in order."""
         return [log for receipt in self.receipts for log in receipt.logs]
 
     @cached_property
@@ -77,12 +78,12 @@ class Block:
 
     @cached_property
     def bloom(self) -> bytes:
-        """Bloom filter of all logs."""
+        """Bloom filter of the block's logs."""
         return bloom(self.logs)
 
     @cached_property
     def header(self) -> Header:
-        """The header with its roots and bloom."""
+        """The header with computed transaction root, receipt root and bloom."""
         return replace(
             self.partial_header,
             bloom=self.bloom,
@@ -92,13 +93,13 @@ class Block:
 
     @cached_property
     def size(self) -> int:
-        """Size of its RLP in bytes."""
+        """Size of the block's RLP in bytes."""
         return len(raw_block(self))
 
 
 @dataclass(frozen=True, slots=True)
 class BlockView:
-    """A block with complete transactions or their hashes."""
+    """A block as a response shows it: with complete transactions or only their hashes."""
 
     block: Block
     full_transactions: bool
@@ -117,9 +118,9 @@ def ethereum_block(
     params: ConsensusParams,
     genesis_hash: bytes = ZERO_HASH,
 ) -> Block:
-    """Return a committed block as an Ethereum block.
+    """Return the Ethereum block of a committed CometBFT block.
 
-    ``params`` are the consensus parameters of its height, which have the gas limit;
+    ``params`` are the consensus parameters at its height, which contain the gas limit;
     ``genesis_hash`` is the hash of :func:`genesis_block`, the parent of the first block.
     """
     timestamp = _seconds(header.time)
@@ -127,7 +128,8 @@ def ethereum_block(
         number=header.height,
         hash=block_hash,
         parent_hash=header.last_block_id.hash or genesis_hash,
-        # The state after the block, as in Ethereum; the node's header has the state before it.
+        # Ethereum's state root is the state after the block; a CometBFT header has the app
+        # hash before it.
         state_root=_word(results.app_hash or header.app_hash),
         miner=ethermint.coinbase(results) or _miner(header.proposer_address),
         gas_limit=_gas_limit(params),
@@ -146,8 +148,8 @@ def genesis_block(
 ) -> Block:
     """Return block 0, which CometBFT lacks: the state before the first block.
 
-    Its hash is the hash of its RLP, so two chains do not share it. If the application has
-    initialized the chain, its parameters, the root of its state and its base fee can be given.
+    Its hash is the hash of its RLP, so it differs between chains. ``params``, ``state_root``
+    and ``base_fee`` are the values after an application's InitChain, if it has run.
     """
     header = Header(
         number=0,
@@ -199,13 +201,13 @@ def simulated_block(header: Header, executed: Sequence[ExecutedTransaction]) -> 
 
 
 def _hashed(block: Block) -> Block:
-    """Return the block with the hash of its header's RLP."""
+    """Return the block with its hash set to the hash of its header's RLP."""
     block_hash = keccak(encode_header(block.header))
     return replace(block, partial_header=replace(block.partial_header, hash=block_hash))
 
 
 def fee_after(header: Header) -> int | None:
-    """Return the base fee of the next block (EIP-1559)."""
+    """Return the base fee of the block after a header (EIP-1559), or ``None``."""
     if header.base_fee is None:
         return None
     return next_base_fee(header.base_fee, header.gas_used, header.gas_limit)

@@ -25,10 +25,10 @@ def bloom(logs: Iterable[Log]) -> bytes:
 def may_have(
     bloom: bytes, addresses: Sequence[bytes], topics: Sequence[Sequence[bytes]]
 ) -> bool:
-    """Return true if a bloom filter may contain logs of one of the addresses with one topic per
-    position.
+    """Return true if a block with this bloom filter may have a log of one of the addresses
+    with one of the listed topics at each position.
 
-    An empty list of addresses or of topics matches everything.
+    An empty list of addresses, or of topics at a position, matches everything.
     """
     bits = int.from_bytes(bloom)
     return all(
@@ -37,11 +37,11 @@ def may_have(
     )
 
 
-# A few addresses and topics occur in every block.
+# Cached, as a few addresses and topics occur in every block.
 @lru_cache(maxsize=2048)
 def _bits(item: bytes) -> int:
-    """Return the bits of an item (Yellow Paper 4.3.1): eleven bits of each of the first three
-    pairs of its hash's bytes."""
+    """Return an integer with the three bits of an address or topic (Yellow Paper 4.3.1): the
+    first three byte pairs of its hash, modulo 2048, are the positions of the bits."""
     digest = keccak(item)
     return (
         1 << (int.from_bytes(digest[0:2]) & 0x7FF)
@@ -53,7 +53,7 @@ def _bits(item: bytes) -> int:
 def encode_header(header: Header) -> bytes:
     """Return the RLP list of a header; EIP-1559 appends the base fee.
 
-    Its hash is not the block's hash, which is the node's.
+    The hash of this list is not the block's hash, which is CometBFT's.
     """
     items: list[Item] = [
         header.parent_hash,
@@ -78,8 +78,7 @@ def encode_header(header: Header) -> bytes:
 
 
 def encode_block(header: Header, raws: list[bytes]) -> bytes:
-    """Return the RLP of header, transactions in their canonical bytes, and an empty list of
-    uncles."""
+    """Return the RLP of a block: header, canonical bytes of its transactions, no uncles."""
     # A legacy transaction is a list; other types are strings.
     body = b"".join(raw if raw[0] > 0x7F else encode(raw) for raw in raws)
     return encode_list(encode_header(header) + encode_list(body) + encode_list(b""))

@@ -23,7 +23,7 @@ _MESSAGE = ".MsgEthereumTx"
 _MAX_DIGITS = 78
 
 FIRST_BYTE = 0x0A
-"""First byte of every ``TxRaw``, the tag of its body; no type of Ethereum transaction has
+"""First byte of every ``TxRaw``, the tag of its body; no Ethereum transaction begins with
 it."""
 
 
@@ -31,37 +31,39 @@ def raw_transactions(tx: bytes) -> tuple[bytes, ...]:
     """Return the canonical bytes of each Ethereum transaction in a Cosmos SDK transaction, in
     order.
 
-    Other messages are skipped. Raise :exc:`InvalidTransaction` if it can't be read.
+    Other messages are skipped. Raise :exc:`InvalidTransaction` if the bytes are malformed.
     """
     try:
         body = Message(Message(tx).blob(1))
         parts = [Message(message) for message in body.blobs(1)]
         return tuple(_raw(part.blob(2)) for part in parts if part.text(1).endswith(_MESSAGE))
     except (protobuf.Malformed, ValueError) as error:
-        raise InvalidTransaction(f"no Cosmos SDK transaction: {error}") from None
+        raise InvalidTransaction(f"expected a Cosmos SDK transaction: {error}") from None
 
 
 def _raw(message: bytes) -> bytes:
     fields = Message(message)
-    # cosmos/evm: the transaction's bytes, and fields 1 to 4 are empty.
+    # cosmos/evm: field 6 has the transaction's bytes, and fields 1 to 4 are empty.
     raw = fields.blob(6)
     if raw:
         return raw
     data = Message(fields.blob(1))
     name = data.text(1).rpartition(".")[2]
     if name not in _TYPES:
-        raise ValueError(f"unknown transaction data {name!r}")
+        raise ValueError(f"data: expected one of {', '.join(_TYPES)}, got {name[:100]!r}")
     tx = Message(data.blob(2))
     return _TYPES[name] + rlp.encode([_READ[f.type](tx, f.number) for f in _MESSAGES[name]])
 
 
 def _amount(tx: Message, number: int) -> int:
-    """Return an Int of the SDK: decimal digits, or nothing for 0."""
+    """Parse an ``Int`` of the SDK: decimal digits, or an empty string for 0."""
     text = tx.text(number)
     if not text:
         return 0
     if len(text) > _MAX_DIGITS or not (text.isascii() and text.isdecimal()):
-        raise ValueError(f"field {number} is not an amount")
+        raise ValueError(
+            f"field {number}: expected at most {_MAX_DIGITS} digits, got {text[:100]!r}"
+        )
     return int(text)
 
 
@@ -75,7 +77,7 @@ def _access(entry: bytes) -> rlp.Item:
     return [from_hex(fields.text(1), 20), [from_hex(key, 32) for key in fields.texts(2)]]
 
 
-# The fields of an Ethereum transaction are in the order of their numbers.
+# Field numbers have the order of the fields in an Ethereum transaction's RLP.
 _MESSAGES = Messages(
     """
 message LegacyTx {

@@ -1,4 +1,4 @@
-"""Messages and authorizations that Ethereum wallets sign; keys of development chains."""
+"""Hex, hashes of signed messages, signers of authorizations, keys of development chains."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ def from_hex(text: str, size: int) -> bytes:
         # bytes.fromhex ignores spaces, so fewer bytes may result.
         if len(value) == size:
             return value
-    raise ValueError(f"no {size} bytes of hex")
+    raise ValueError(f"expected 0x and {2 * size} hex digits, got {text[:100]!r}")
 
 
-# EIP-7702: prefix of the bytes that an account signs to delegate to the code of another
-# account.
-_AUTHORIZES = b"\x05"
+# EIP-7702, MAGIC: prefix of the bytes that an account signs to run another account's code.
+_MAGIC = b"\x05"
 
 
 def authority_of(given: Authorization) -> bytes | None:
@@ -28,17 +27,18 @@ def authority_of(given: Authorization) -> bytes | None:
     invalid."""
     signed = rlp.encode([given.chain_id, given.address, given.nonce])
     try:
-        return recover_signer(keccak(_AUTHORIZES + signed), given.y_parity, given.r, given.s)
+        return recover_signer(keccak(_MAGIC + signed), given.y_parity, given.r, given.s)
     except InvalidTransaction:
         return None
 
 
 def personal_digest(message: bytes) -> bytes:
-    """Return the signing hash of a message (EIP-191), which can't be a transaction's."""
+    """Return the signing hash of a message (EIP-191); its prefix excludes transactions."""
     return keccak(b"\x19Ethereum Signed Message:\n%d%b" % (len(message), message))
 
 
-# m/44'/60'/0'/0/0 to 9 of "test test test test test test test test test test test junk".
+# The first ten keys, m/44'/60'/0'/0/0 to m/44'/60'/0'/0/9, of the mnemonic
+# "test test test test test test test test test test test junk".
 DEV_KEYS = tuple(
     Key(bytes.fromhex(secret))
     for secret in (

@@ -1,7 +1,7 @@
-"""Ethereum outcomes in the events of Ethermint and in the responses of cosmos/evm.
+"""Outcomes of Ethereum transactions in Ethermint's events and cosmos/evm's message responses.
 
 Ethermint: x/evm/keeper/msg_server.go emits the events, rpc/types/events.go reads them.
-Unreadable events are skipped, as a foreign chain may have written anything into them.
+Malformed events are skipped, as a foreign chain may emit anything under the same type.
 
 Cosmos SDK: a result's data is a ``TxMsgData``, with the response to each message. Field numbers
 are from ``cosmos/base/abci/v1beta1/abci.proto`` and ``cosmos/evm/vm/v1``.
@@ -28,7 +28,7 @@ TX, LOGS, MESSAGE = "ethereum_tx", "tx_log", "message"
 BLOOM, GAS = "block_bloom", "block_gas"
 # Event type of this package's own test chains; no module of a real chain uses it.
 COINBASE = "block_coinbase"
-# evmos: x/feemarket; the second name is used since version 20.
+# Event types of evmos: x/feemarket; version 20 changed the first to the second.
 _FEE_MARKETS = ("fee_market", "evm_fee_market")
 
 _BLOCK_FULL = "out of gas in location: block gas meter; gasWanted:"
@@ -42,7 +42,7 @@ Attributes = dict[bytes, bytes]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Outcome of one transaction; a field is ``None`` if no event has it."""
+    """Outcome of one transaction; hash and gas are ``None`` if no event contains them."""
 
     hash: bytes | None = None
     gas_used: int | None = None
@@ -51,7 +51,8 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class RawLog:
-    """A log without its indexes, and the transaction hash that it names."""
+    """A log of an event or a response, with its transaction's hash if that is included; its
+    indexes are dropped."""
 
     address: bytes
     topics: tuple[bytes, ...]
@@ -60,7 +61,7 @@ class RawLog:
 
 
 class _LogText(jsoncodec.Struct):
-    """A log as Ethermint writes it into an attribute; its numbers are not read."""
+    """JSON of a log in an Ethermint event; its block number and indexes are ignored."""
 
     address: str
     topics: list[str] | None = None
@@ -69,18 +70,18 @@ class _LogText(jsoncodec.Struct):
 
 
 def was_charged(result: ExecTxResult) -> bool:
-    """Return true if a node transaction counts: it was executed, or it paid its fee without
-    execution."""
-    # Ethermint: rpc/backend, TxExceedBlockGasLimit and TxStateDBCommitError.
+    """Return true if the sender of a CometBFT transaction paid for it: it was executed, or it
+    failed after the fee was deducted."""
+    # Log texts of Ethermint: rpc/backend, TxExceedBlockGasLimit and TxStateDBCommitError.
     return result.code == 0 or _BLOCK_FULL in result.log or _NOT_WRITTEN in result.log
 
 
 def outcomes(events: Iterable[Event]) -> list[Outcome]:
-    """Return the outcome of each transaction, in order.
+    """Return the outcome of each Ethereum transaction, in order.
 
-    Ethermint until 0.20 emits one event each. Later versions emit an event with hash and index
-    for each before execution, and a complete event after it, whose hash counts (ethermint issue
-    1175).
+    Ethermint until 0.20 emits one event for each transaction. Later versions emit two: one
+    with hash and index before execution, and a complete one after it, whose hash takes
+    precedence (ethermint issue 1175).
     """
     tx_events = [_attributes(event) for event in events if event.type == TX]
     if tx_events and len(tx_events[0]) > 2:
@@ -103,8 +104,8 @@ def _outcome(attributes: Attributes) -> Outcome:
 
 
 def logs(events: Iterable[Event]) -> Iterator[list[RawLog]]:
-    """Yield the logs of each ``tx_log`` event: one event for each transaction, which may have
-    no logs."""
+    """Yield a list of logs, which may be empty, for each ``tx_log`` event. Each transaction
+    emits one such event."""
     for event in events:
         if event.type == LOGS:
             values = (a.value for a in event.attributes if a.key == b"txLog")
@@ -127,7 +128,7 @@ def _log(value: bytes) -> RawLog | None:
 def base_fee(results: BlockResults) -> int | None:
     """Return the block's base fee in wei; ``None`` without a fee market."""
     fees = (
-        # evmos 20: a decimal fraction, whose integer part is in the block's header.
+        # evmos 20 emits a decimal fraction; the block's header has its integer part.
         number(_attributes(event).get(b"base_fee", b"").partition(b".")[0], _UINT256)
         for event in results.begin_block_events + results.end_block_events
         if event.type in _FEE_MARKETS
@@ -136,7 +137,7 @@ def base_fee(results: BlockResults) -> int | None:
 
 
 def coinbase(results: BlockResults) -> bytes | None:
-    """Return the account that got the block's tips, if it is not the proposer's."""
+    """Return the account that received the block's tips; ``None`` means the proposer."""
     for event in results.begin_block_events:
         if event.type == COINBASE:
             return from_hex(_attributes(event).get(b"address", b"").decode(), 20)
@@ -144,8 +145,8 @@ def coinbase(results: BlockResults) -> bytes | None:
 
 
 def gas_used(results: BlockResults) -> int:
-    """Return the gas of all node transactions, up to the first that did not fit into the
-    block."""
+    """Return the gas used by a block's CometBFT transactions, up to the first one that did not
+    fit into the block."""
     total = 0
     for result in results.tx_results:
         # Cosmos SDK: 11 is ErrOutOfGas; later transactions were not executed.
@@ -156,7 +157,7 @@ def gas_used(results: BlockResults) -> int:
 
 
 def number(text: bytes, limit: int) -> int | None:
-    """Return a decimal number up to a limit; ``None`` for anything else."""
+    """Return a decimal number below a limit, or ``None`` for any other text."""
     # bytes.isdigit accepts only ASCII; the maximum length keeps int() fast.
     if not text.isdigit() or len(text) > 78:
         return None
@@ -200,9 +201,9 @@ def tx_events(
     first_index: int,
     height: int,
 ) -> tuple[Event, ...]:
-    """Return the events of a node transaction.
+    """Return the events of a CometBFT transaction.
 
-    ``first_index`` is the index of its first Ethereum transaction among all in the block.
+    ``first_index`` is the index of its first Ethereum transaction in the whole block.
     """
     events: list[Event] = []
     if layout is Layout.SPLIT:
@@ -219,7 +220,7 @@ def tx_events(
 
 
 def event(kind: str, **attributes: str) -> Event:
-    """Return an event with texts as attributes."""
+    """Return an event with string attributes."""
     return Event(
         kind, tuple(EventAttribute(k.encode(), v.encode()) for k, v in attributes.items())
     )
@@ -235,7 +236,7 @@ def _full(run: TransactionResult, index: int, node_hash: bytes) -> dict[str, str
         **_inclusion(run, index),
         "txGasUsed": str(run.gas_used),
         "txHash": node_hash.hex(),
-        # Only this package's: Ethermint has the sender only in the event ``message``.
+        # This package adds the sender, which Ethermint only has in the event ``message``.
         "sender": to_checksum(run.tx.sender),
     }
     if run.tx.to is not None:
@@ -255,7 +256,7 @@ def _logs(run: TransactionResult, index: int, height: int) -> Iterator[EventAttr
             "transactionHash": _hex(run.tx.hash),
             "transactionIndex": index,
             "blockHash": _hex(bytes(32)),
-            # Counted from 0 in each transaction, as in Ethermint until 0.6 (its issue 334).
+            # Counts from 0 in each transaction, as in Ethermint until 0.6 (its issue 334).
             "logIndex": number,
         }
         yield EventAttribute(b"txLog", jsoncodec.encode(text))
@@ -265,13 +266,13 @@ def _hex(value: bytes) -> str:
     return "0x" + value.hex()
 
 
-# Forks keep the message's name and change its package.
+# Forks of Ethermint keep the name of this protobuf message and change its package.
 _RESPONSE = ".MsgEthereumTxResponse"
 
 
 def response_logs(data: bytes) -> Iterator[list[RawLog]]:
-    """Yield the logs of each Ethereum message, which may have none; nothing if the data is of
-    another kind."""
+    """Yield a list of logs, which may be empty, for each Ethereum message in a result's data;
+    yield nothing if the data is not a ``TxMsgData``."""
     try:
         parts = [Message(part) for part in Message(data).blobs(2)]
         found = [

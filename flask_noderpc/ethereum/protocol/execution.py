@@ -1,7 +1,7 @@
-"""Ethereum transactions, receipts and logs of a node's block and its results.
+"""Ethereum transactions, receipts and logs in a CometBFT block and its results.
 
-All indexes are counted here, over the whole block and only its Ethereum transactions; the
-indexes in a chain's events are ignored (cosmos/evm issue 812).
+Indexes are counted here, over all Ethereum transactions of a block; the indexes in a chain's
+events are ignored, as they can be wrong (cosmos/evm issue 812).
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ AnyTransaction = Transaction | EncodedTransaction
 class Receipt:
     """Receipt of an executed transaction.
 
-    The transaction is decoded at first use: recovering the sender takes longer than everything
-    else that a block is read for.
+    The transaction is decoded at first use, as recovering its sender takes longer than the
+    rest of reading a block.
     """
 
     encoded: AnyTransaction
@@ -56,12 +56,12 @@ class Receipt:
 
     @property
     def in_block(self) -> RPCTransaction:
-        """The transaction in its block."""
+        """The transaction with its block, its index and the price that it paid."""
         return RPCTransaction(self.transaction, self.inclusion, self.effective_gas_price)
 
     @property
     def effective_gas_price(self) -> int:
-        """The price paid, in wei."""
+        """Price paid per gas, in wei."""
         return self.transaction.gas_price_at(self.base_fee)
 
     @property
@@ -77,7 +77,7 @@ class Receipt:
 
 
 def encode_receipt(receipt: Receipt) -> bytes:
-    """Return the encoded receipt: its list, prefixed with the transaction's type from type 1 on
+    """Return the RLP of a receipt, after the byte of its transaction's type unless that is 0
     (EIP-2718)."""
     logs: list[Item] = [[log.address, log.topics, log.data] for log in receipt.logs]
     body = encode([int(receipt.succeeded), receipt.cumulative_gas_used, receipt.bloom, logs])
@@ -87,7 +87,7 @@ def encode_receipt(receipt: Receipt) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class ExecutedTransaction:
-    """An executed transaction without its index in the block."""
+    """An executed transaction before its index in the block is counted."""
 
     transaction: AnyTransaction
     succeeded: bool
@@ -96,19 +96,18 @@ class ExecutedTransaction:
 
 
 def ethereum_transactions(tx: bytes, *, unsigned: bool = True) -> tuple[Transaction, ...]:
-    """Return the Ethereum transactions in a node's transaction; empty for one of another kind.
+    """Return the Ethereum transactions in a CometBFT transaction; empty if it has none.
 
-    The node's transaction is one itself, or a Cosmos SDK transaction with any number of them.
-    ``unsigned`` also accepts transactions without signature, as the chain that executed them
-    decided on that.
+    The CometBFT transaction is an Ethereum transaction, or a Cosmos SDK transaction with any
+    number of them. ``unsigned`` also accepts unsigned ones, which the chain has accepted.
     """
     return _each(partial(decode, unsigned=unsigned), tx)
 
 
 def transaction_hashes(tx: bytes) -> tuple[bytes, ...]:
-    """Return the hashes of the Ethereum transactions in a node's transaction.
+    """Return the hashes of the Ethereum transactions in a CometBFT transaction.
 
-    The transactions are not decoded, so bytes of any other kind have a hash as well.
+    The transactions are not decoded, so other bytes are also hashed.
     """
     return _each(keccak, tx)
 
@@ -117,8 +116,8 @@ T = TypeVar("T")
 
 
 def _each(read: Callable[[bytes], T], tx: bytes) -> tuple[T, ...]:
-    """Return ``read`` of each Ethereum transaction in a node's transaction; empty if one can't
-    be read."""
+    """Return the results of ``read`` for each Ethereum transaction in a CometBFT transaction;
+    empty if one of them is invalid."""
     try:
         return tuple(map(read, cosmos.raw_transactions(tx) if tx[:1] == _COSMOS else (tx,)))
     except InvalidTransaction:
@@ -126,8 +125,8 @@ def _each(read: Callable[[bytes], T], tx: bytes) -> tuple[T, ...]:
 
 
 def emitted_logs(result: ExecTxResult) -> Sequence[list[RawLog]]:
-    """Return the logs of each Ethereum transaction in a node's transaction, from its events or
-    its data."""
+    """Return a list of logs for each Ethereum transaction in a CometBFT transaction, from the
+    result's events, or from its data if no event has logs."""
     return list(ethermint.logs(result.events)) or list(ethermint.response_logs(result.data))
 
 
@@ -140,10 +139,9 @@ def receipts(
     block_hash: bytes,
     block_time: int,
 ) -> tuple[Receipt, ...]:
-    """Return the receipts of a block's Ethereum transactions, with these and their logs, in
-    order.
+    """Return the receipts of a block's Ethereum transactions, in order.
 
-    ``txs`` are the node's transactions; ``block_time`` is in seconds.
+    ``txs`` are the CometBFT transactions; ``block_time`` is in seconds.
     """
     executed = _executed(txs, results)
     base_fee = ethermint.base_fee(results)
@@ -155,8 +153,8 @@ def receipts(
 def number_receipts(
     executed: Iterable[ExecutedTransaction], first: Inclusion, base_fee: int | None
 ) -> tuple[Receipt, ...]:
-    """Return the receipts of transactions in their order of execution, numbered from ``first``
-    on."""
+    """Return the receipts of transactions in their order of execution, with indexes from 0;
+    the block is the one in ``first``."""
     made: list[Receipt] = []
     gas = log_index = 0
     for index, each in enumerate(executed):
@@ -182,12 +180,12 @@ def number_receipts(
 
 
 def _executed(txs: Sequence[bytes], results: BlockResults) -> Iterator[ExecutedTransaction]:
-    # A store that has lost some results lacks the last ones.
+    # Stop at the shorter one: if results are missing in the store, they are the last ones.
     for tx, result in zip(txs, results.tx_results, strict=False):
         if ethermint.was_charged(result):
             outcomes = ethermint.outcomes(result.events)
-            # The chain has verified the transactions that it executed. The gas limit of those
-            # that did not fit into the block is read below.
+            # The chain verified what it executed, so do not decode it. Transactions that did
+            # not fit into the block are decoded, as their gas limit is needed below.
             verified = outcomes and result.code == 0
             transactions = _each(wrap_verified, tx) if verified else ethereum_transactions(tx)
             if transactions:
@@ -197,9 +195,10 @@ def _executed(txs: Sequence[bytes], results: BlockResults) -> Iterator[ExecutedT
 def _executed_in_one(
     transactions: Sequence[AnyTransaction], outcomes: Sequence[Outcome], result: ExecTxResult
 ) -> Iterator[ExecutedTransaction]:
-    """Yield the transactions of one node transaction, each with what its events say."""
+    """Yield the transactions of one CometBFT transaction, with status, gas and logs from its
+    events."""
     indices = {tx.hash: index for index, tx in enumerate(transactions)}
-    # By the index of the transaction with their hash, or else by their own position.
+    # Match an outcome to the transaction with its hash, or without one by its position.
     found = {
         indices.get(outcome.hash or b"", position): outcome
         for position, outcome in enumerate(outcomes)
@@ -209,7 +208,7 @@ def _executed_in_one(
     for index, tx in enumerate(transactions):
         outcome = found.get(index, Outcome())
         if result.code != 0:
-            # Ethermint: it was not executed, and paid its whole gas limit.
+            # Ethermint: the transaction was not executed, and paid for its whole gas limit.
             yield ExecutedTransaction(tx, False, decoded(tx).gas, ())
             continue
         gas = outcome.gas_used

@@ -1,6 +1,6 @@
 """RLP fields of each transaction type, in order.
 
-The names in quotes are geth's (core/types), which its error texts contain.
+The quoted names are geth's types and fields (core/types), which its error texts contain.
 """
 
 from __future__ import annotations
@@ -14,34 +14,35 @@ from ..domain.records import AccessListEntry, Authorization
 from .rlp import Item, Malformed, Reader
 
 WORD = 32
-"""Bytes of the EVM's numbers."""
+"""Size of the EVM's numbers, in bytes."""
 
 Read = Callable[[Reader], Any]
 
 
-def _as_it_is(value: Any) -> Item:
+def _unchanged(value: Any) -> Item:
     return value  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field: our name, geth's name, how it is read, and its RLP value."""
+    """A field: its name in this package and in geth, its decoder, and the conversion of its
+    value to an RLP item."""
 
     name: str
     geth: str
     read: Read
-    item: Callable[[Any], Item] = _as_it_is
+    item: Callable[[Any], Item] = _unchanged
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A list of fields, under geth's name for it."""
+    """Fields of an RLP list, in order, with the name of the list's type in geth."""
 
     geth: str
     fields: tuple[Field, ...]
 
     def read(self, reader: Reader) -> list[Any]:
-        """Return the values of the next list, one for each field; raise :exc:`Malformed`."""
+        """Decode the next list into one value for each field; raise :exc:`Malformed`."""
         items = reader.list(self.geth)
         values = []
         for field in self.fields:
@@ -57,7 +58,7 @@ class Form:
 
 
 def _number(kind: str, size: int) -> Read:
-    """Return a reader of numbers of at most ``size`` bytes, without leading zeros."""
+    """Return a decoder of numbers of at most ``size`` bytes, without leading zeros."""
 
     def read(reader: Reader) -> int:
         value = reader.string(kind)
@@ -69,7 +70,7 @@ def _number(kind: str, size: int) -> Read:
 
 
 def _big(reader: Reader) -> int:
-    """Read a number of any size, as geth does in the older types."""
+    """Decode a number of any size, as geth does for types 0 to 2."""
     return _canonical(reader.string("*big.Int"), "*big.Int")
 
 
@@ -86,7 +87,7 @@ def _too_large(kind: str) -> Malformed:
 
 
 def _fixed(kind: str, size: int) -> Read:
-    """Return a reader of strings of exactly ``size`` bytes."""
+    """Return a decoder of strings of exactly ``size`` bytes."""
 
     def read(reader: Reader) -> bytes:
         is_list, found = reader.peek()
@@ -100,7 +101,7 @@ def _fixed(kind: str, size: int) -> Read:
 
 
 def _several(kind: str, read_one: Read) -> Read:
-    """Return a reader of lists of any length."""
+    """Return a decoder of lists of any length, whose items ``read_one`` decodes."""
 
     def read(reader: Reader) -> tuple[Any, ...]:
         items, values = reader.list(kind), []
@@ -123,7 +124,7 @@ _hashes = _several("[]common.Hash", _hash)
 
 
 def _recipient(reader: Reader) -> bytes | None:
-    """Read an address, or ``None`` for the creation of a contract."""
+    """Decode an address; return ``None`` for the creation of a contract."""
     kind = "*common.Address"
     is_list, size = reader.peek(kind)
     if size:
@@ -226,7 +227,7 @@ FORMS = {
             *_signature(_big),
         ),
     ),
-    # EIP-4844: it can't create a contract.
+    # EIP-4844: a blob transaction can't create a contract, so it has a recipient.
     records.BLOB: Form(
         "types.BlobTx",
         (
@@ -240,7 +241,7 @@ FORMS = {
             *_signature(_uint256),
         ),
     ),
-    # EIP-7702: it can't create a contract, either.
+    # EIP-7702: a transaction with authorizations can't create a contract, either.
     records.SET_CODE: Form(
         "types.SetCodeTx",
         (

@@ -1,7 +1,7 @@
 """RLP, Recursive Length Prefix: the encoding of everything that Ethereum hashes.
 
-Callers of the reader name the type that they expect next, as in geth, and a mismatch raises
-geth's error text. The reader never descends deeper than requested, and reads nothing twice.
+Callers of :class:`Reader` name the Go type that geth expects next, which its error text for a
+mismatch contains. A nested list is only decoded if the caller asks for its items.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ _NOT_CANONICAL = "non-canonical size information"
 class Malformed(Exception):
     """The bytes are not RLP, or not of the expected type.
 
-    geth: rlp/decode.go; ``kind`` is the expected Go type, and ``path`` leads to it.
+    Texts are from geth's rlp/decode.go. ``kind`` is the expected Go type, and ``path`` the
+    fields and indexes that lead to the value.
     """
 
     def __init__(self, reason: str, kind: str = "") -> None:
@@ -28,7 +29,7 @@ class Malformed(Exception):
         super().__init__(reason)
 
     def at(self, step: str) -> Malformed:
-        """Prepend a step to the path and return this error."""
+        """Prepend a field or an index to the path, and return this error."""
         self.path = step + self.path
         return self
 
@@ -39,7 +40,7 @@ class Malformed(Exception):
 
 
 def encode(item: Item) -> bytes:
-    """Encode bytes, a number without leading zeros, or a list of these."""
+    """Encode bytes, a number (big-endian, without leading zeros), or a list of items."""
     if isinstance(item, bytes):
         if len(item) == 1 and item[0] < _STRING:
             return item
@@ -50,7 +51,7 @@ def encode(item: Item) -> bytes:
 
 
 def encode_list(body: bytes) -> bytes:
-    """Encode a list from the encodings of its items in ``body``."""
+    """Return the encoding of a list whose encoded items are joined in ``body``."""
     return _prefix(_LIST, len(body)) + body
 
 
@@ -103,7 +104,7 @@ class Reader:
         return inner
 
     def encoded(self, kind: str) -> bytes:
-        """Return the encoding of the next value, a string or a list."""
+        """Return the next value, a string or a list, in its encoding."""
         start, (_, _, self._at) = self._at, self._header(kind)
         return self._data[start : self._at]
 

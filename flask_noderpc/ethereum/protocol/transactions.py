@@ -17,17 +17,18 @@ from . import rlp
 from .forms import FORMS, WORD
 
 _FIRST_NO_TYPE = 0x80
-# geth: core/txpool/legacypool, txMaxSize, of a whole transaction. Reading an element of a list
-# takes some microseconds, so lists of megabytes would block the process for a second.
+# Maximum bytes of one list in a transaction; geth has this limit for a whole transaction
+# (core/txpool/legacypool, txMaxSize). Decoding an element takes some microseconds, so a list
+# of megabytes would block the process for a second.
 _MAX_LIST_BYTES = 131_072
 
 
 def decode(raw: bytes, *, unsigned: bool = False) -> Transaction:
-    """Decode a transaction in its canonical bytes, with its hash and its sender.
+    """Decode the canonical bytes of a transaction; compute its hash and recover its sender.
 
-    Raise :exc:`InvalidTransaction`, with geth's error text, for anything else, also for an
-    invalid signature. The chain ID and the rules of blocks are not checked. ``unsigned`` also
-    accepts the transactions of :func:`encode_unsigned`.
+    Raise :exc:`InvalidTransaction` with geth's error text if the bytes or the signature are
+    invalid. The chain ID and the rules of the block are not checked. ``unsigned`` also accepts
+    the result of :func:`encode_unsigned`.
     """
     kind, body = _split_type(raw)
     try:
@@ -46,9 +47,9 @@ def decode(raw: bytes, *, unsigned: bool = False) -> Transaction:
 
 
 def refuse_long_lists(raw: bytes) -> None:
-    """Raise :exc:`InvalidTransaction` if a list of a client's transaction is too long.
+    """Raise :exc:`InvalidTransaction` if a list in a transaction takes too long to decode.
 
-    :func:`decode` finds other faults.
+    Malformed bytes pass, as :func:`decode` refuses them.
     """
     kind, body = _split_type(raw)
     with suppress(rlp.Malformed):
@@ -66,19 +67,19 @@ def refuse_long_lists(raw: bytes) -> None:
 
 
 def wrap_verified(raw: bytes) -> EncodedTransaction:
-    """Return the transaction in bytes that a chain has verified, without decoding it; raise
-    :exc:`InvalidTransaction` for an unknown type."""
+    """Return a committed transaction with its type and hash, without decoding or verifying it;
+    raise :exc:`InvalidTransaction` for an unknown type."""
     kind, _ = _split_type(raw)
     return EncodedTransaction(kind, raw, keccak(raw))
 
 
 def decoded(tx: Transaction | EncodedTransaction) -> Transaction:
-    """Return the transaction, decoded if it is not yet."""
+    """Return a transaction with its fields; decode it unless that was done before."""
     return tx if isinstance(tx, Transaction) else decode(tx.raw, unsigned=True)
 
 
 def encode(tx: Transaction) -> bytes:
-    """Return the canonical bytes, made from the fields."""
+    """Return the canonical bytes of a transaction, encoded from its fields."""
     fields = FORMS[tx.type].fields
     body = rlp.encode([field.item(getattr(tx, field.name)) for field in fields])
     return body if tx.type == LEGACY else bytes((tx.type,)) + body
@@ -93,13 +94,13 @@ def encode_unsigned(sender: bytes, tx: Transaction) -> bytes:
 
 
 def signed(tx: Transaction, key: Key) -> bytes:
-    """Return the bytes of a transaction, signed with a key."""
+    """Return the canonical bytes of a transaction, signed with a key."""
     parity, r, s = key.sign(_digest(tx))
     return encode(replace(tx, v=_v(tx, parity), r=r, s=s))
 
 
 def _digest(tx: Transaction) -> bytes:
-    """Return the signing hash, which includes the chain ID."""
+    """Return the hash that the sender signs, which includes the chain ID."""
     items = [field.item(getattr(tx, field.name)) for field in FORMS[tx.type].fields[:-3]]
     if tx.type == LEGACY:
         return keccak(rlp.encode([*items, tx.chain_id or 0, 0, 0]))
@@ -107,12 +108,13 @@ def _digest(tx: Transaction) -> bytes:
 
 
 def _v(tx: Transaction, parity: int) -> int:
-    """Return V; a legacy V contains the chain ID as well (EIP-155)."""
+    """Return V of a signature: its parity; in a legacy transaction also the chain ID
+    (EIP-155)."""
     return parity if tx.type != LEGACY else 35 + 2 * (tx.chain_id or 0) + parity
 
 
 def _split_type(raw: bytes) -> tuple[int, bytes]:
-    """Return the type and the list."""
+    """Return a transaction's type and the RLP of its fields."""
     if raw and raw[0] >= _FIRST_NO_TYPE:
         return LEGACY, raw
     if len(raw) < 2:
@@ -124,7 +126,10 @@ def _split_type(raw: bytes) -> tuple[int, bytes]:
 
 def _values(kind: int, body: bytes) -> dict[str, Any]:
     if kind == BLOB and has_blobs(body):
-        raise InvalidTransaction("blob transactions are taken without their blobs")
+        raise InvalidTransaction(
+            "blob transaction: expected one without blobs, as in a block, got one with blobs;"
+            " send it with eth_sendRawTransaction, which removes them"
+        )
     form, reader = FORMS[kind], rlp.Reader(body)
     try:
         values = form.read(reader)
@@ -136,17 +141,20 @@ def _values(kind: int, body: bytes) -> dict[str, Any]:
 
 
 def has_blobs(body: bytes) -> bool:
-    """Return true if the blobs follow the transaction, as before it is in a block
+    """Return true if a blob transaction includes its blobs, as it does until it is in a block
     (EIP-4844)."""
     items = rlp.Reader(body).list("types.BlobTx")
     return not items.done and items.peek()[0]
 
 
 def _refuse_beyond_words(values: dict[str, Any]) -> None:
-    """Refuse numbers of more than 256 bits; geth refuses them later."""
+    """Raise :exc:`InvalidTransaction` for a number of more than 256 bits, which geth refuses
+    after decoding."""
     for name, value in values.items():
         if isinstance(value, int) and value.bit_length() > 8 * WORD:
-            raise InvalidTransaction(f"{name} has more than 256 bits")
+            raise InvalidTransaction(
+                f"{name}: expected a number of at most 256 bits, got {value.bit_length()} bits"
+            )
 
 
 def _signed(kind: int, body: bytes, values: dict[str, Any]) -> tuple[bytes, int, int | None]:
@@ -155,8 +163,8 @@ def _signed(kind: int, body: bytes, values: dict[str, Any]) -> tuple[bytes, int,
     v = values["v"]
     if kind != LEGACY:
         return keccak(bytes((kind,)) + rlp.encode_list(unsigned)), v, values["chain_id"]
-    # EIP-155: V contains the chain ID, which was signed with two zeros. Older signatures have
-    # 27 or 28.
+    # EIP-155: V contains the chain ID, and the signed list ends with chain ID, 0 and 0. V of
+    # an older signature is 27 or 28.
     if v < 35:
         return keccak(rlp.encode_list(unsigned)), v - 27, None
     chain_id, parity = divmod(v - 35, 2)
@@ -165,14 +173,15 @@ def _signed(kind: int, body: bytes, values: dict[str, Any]) -> tuple[bytes, int,
 
 
 def _unsigned(body: bytes, values: dict[str, Any]) -> bytes:
-    """Return the items before the signature; the bytes are known to be canonical."""
+    """Return the encoded fields before the signature. The list has been decoded, so its
+    encoding is canonical."""
     signature = sum(len(rlp.encode(values[name])) for name in "vrs")
     start = 1 if body[0] <= 0xF7 else body[0] - 0xF6
     return body[start : len(body) - signature]
 
 
 _BLOB, _COMMITMENT, _PROOF = 1 << 17, 48, 48
-# EIP-7594: a proof for each cell of a blob, and a version before the blobs.
+# EIP-7594: a sidecar starts with version 1, and has a proof for each of a blob's 128 cells.
 _CELLS, _VERSION = 128, 1
 _HASH_VERSION = b"\x01"
 
@@ -208,7 +217,9 @@ def _check_sidecar(items: rlp.Reader, hashes: tuple[bytes, ...]) -> None:
     if not items.peek()[0]:
         version = int.from_bytes(items.string("uint8"))
         if version != _VERSION:
-            raise InvalidTransaction(f"invalid blob sidecar version {version}")
+            raise InvalidTransaction(
+                f"invalid blob sidecar version {version}: expected {_VERSION}, or no version"
+            )
         proofs = _CELLS
     _sized(items, _BLOB, len(hashes), "blobs")
     commitments = _sized(items, _COMMITMENT, len(hashes), "commitments")
@@ -216,7 +227,8 @@ def _check_sidecar(items: rlp.Reader, hashes: tuple[bytes, ...]) -> None:
     for index, (commitment, expected_hash) in enumerate(zip(commitments, hashes, strict=True)):
         if _HASH_VERSION + sha256(commitment).digest()[1:] != expected_hash:
             raise InvalidTransaction(
-                f"blob {index}: the commitment does not match its versioned hash"
+                f"blob {index}: expected a commitment that matches the transaction's versioned"
+                " hash, got another; sign the transaction again for these blobs"
             )
 
 
@@ -225,7 +237,11 @@ def _sized(items: rlp.Reader, size: int, count: int, what: str) -> list[bytes]:
     while not inner.done:
         found.append(inner.string(what))
         if len(found[-1]) != size:
-            raise InvalidTransaction(f"expected {what} of {size} bytes")
+            raise InvalidTransaction(
+                f"{what}: expected {size} bytes for each, got {len(found[-1])}"
+            )
     if len(found) != count:
-        raise InvalidTransaction(f"expected {count} {what}, got {len(found)}")
+        raise InvalidTransaction(
+            f"{what}: expected {count} for the transaction's versioned hashes, got {len(found)}"
+        )
     return found

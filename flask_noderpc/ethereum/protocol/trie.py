@@ -1,6 +1,6 @@
 """Merkle Patricia tries: roots of lists, and reading of tries whose nodes are stored by hash.
 
-The trie of a list is built from all leaves at once, and its nodes are not stored.
+Only the root of a list (of transactions or receipts) is computed; no nodes of it are stored.
 
 Yellow Paper, appendix D.
 """
@@ -17,11 +17,11 @@ from .rlp import Reader, encode, encode_list
 _NOTHING = encode(b"")
 
 _Leaf = tuple[str, bytes]
-"""The key in hex, one digit for each step, and the value."""
+"""A key in hex, with one digit for each level of the trie, and its value."""
 
 
 def ordered_root(values: Sequence[bytes]) -> bytes:
-    """Return the root of the tree that has each value at the RLP of its index."""
+    """Return the root of the trie whose keys are the RLP of each value's index in the list."""
     if not values:
         return EMPTY_ROOT
     leaves = sorted((encode(index).hex(), value) for index, value in enumerate(values))
@@ -37,7 +37,7 @@ def _node(leaves: list[_Leaf], depth: int) -> bytes:
     if shared > depth:
         path = encode(encoded_path(first[depth:shared], leaf=False))
         return encode_list(path + _reference(leaves, shared))
-    # The keys are RLP strings, so none is a prefix of another: a branch has no value.
+    # The keys are RLP strings, so no key is a prefix of another and no branch has a value.
     children = [_NOTHING] * 17
     for digit, below in groupby(leaves, key=lambda leaf: leaf[0][depth]):
         children[int(digit, 16)] = _reference(list(below), depth + 1)
@@ -45,8 +45,8 @@ def _node(leaves: list[_Leaf], depth: int) -> bytes:
 
 
 def _reference(leaves: list[_Leaf], depth: int) -> bytes:
-    """Return a node as its parent contains it: the node itself if it is shorter than its
-    hash."""
+    """Return a node as its parent contains it: its hash, or the node itself if it is shorter
+    than a hash."""
     node = _node(leaves, depth)
     return node if len(node) < 32 else encode(keccak(node))
 
@@ -59,14 +59,14 @@ def _shared(first: str, last: str, depth: int) -> int:
 
 
 def encoded_path(digits: str, *, leaf: bool) -> bytes:
-    """Encode a path: two digits a byte, with a mark for odd length and for a leaf (Yellow
-    Paper, appendix C)."""
+    """Encode a path, two hex digits in a byte, after a flag for an odd length and for a leaf
+    (Yellow Paper, appendix C)."""
     flag = (2 if leaf else 0) + len(digits) % 2
     return bytes.fromhex(f"{flag:x}{'' if flag % 2 else '0'}{digits}")
 
 
 Record = Callable[[bytes], bytes | None]
-"""Lookup of a node by hash."""
+"""Function that returns a trie node or contract code by its hash, or ``None``."""
 
 _BRANCH = 17
 
@@ -76,9 +76,10 @@ class NodeMissing(LookupError):
 
 
 def find(record: Record, root: bytes, key: bytes) -> tuple[bytes, tuple[bytes, ...]]:
-    """Return the value at the hash of a key, empty if it is missing, and the nodes on its path.
+    """Return the value of a key, empty if it is missing, and the encoded nodes on its path.
 
-    The nodes are a proof of inclusion or of absence. Raise :exc:`NodeMissing`.
+    The path is the hash of the key; the nodes prove the value or its absence. Raise
+    :exc:`NodeMissing` if a node is not stored.
     """
     if root == EMPTY_ROOT:
         return b"", ()
@@ -100,15 +101,15 @@ def find(record: Record, root: bytes, key: bytes) -> tuple[bytes, tuple[bytes, .
                 return b"", tuple(proof)
             proof.append(load(record, below))
             below = Reader(proof[-1]).list("node")
-        # A node shorter than a hash is inside its parent.
+        # A node of less than 32 bytes is embedded in its parent, which has no hash of it.
         node = items(below)
 
 
 def walk(
     record: Record, root: bytes, seen: set[bytes], leaf: Callable[[bytes], object]
 ) -> Iterator[bytes]:
-    """Yield each node whose hash is not in ``seen``, and call ``leaf`` with the value of each
-    leaf; raise :exc:`NodeMissing`."""
+    """Yield each encoded node whose hash is not in ``seen``, add the hash to ``seen``, and
+    call ``leaf`` with the value of each leaf; raise :exc:`NodeMissing`."""
     waiting = [] if root == EMPTY_ROOT else [root]
     while waiting:
         digest = waiting.pop()
@@ -117,7 +118,7 @@ def walk(
         seen.add(digest)
         node = load(record, digest)
         yield node
-        # Nodes shorter than a hash are inside this one.
+        # Child nodes of less than 32 bytes are embedded in this node.
         inside = [Reader(node).list("node")]
         while inside:
             for child in _children(items(inside.pop()), leaf):
@@ -128,7 +129,8 @@ def walk(
 
 
 def leaves(record: Record, root: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the hash of each key of a trie with its value; raise :exc:`NodeMissing`."""
+    """Yield each leaf of a trie, as the hash of its key and its value; raise
+    :exc:`NodeMissing`."""
     waiting: list[tuple[str, bytes | Reader]] = [] if root == EMPTY_ROOT else [("", root)]
     while waiting:
         path, below = waiting.pop()
@@ -153,7 +155,7 @@ def _children(
     node: list[bytes | Reader], leaf: Callable[[bytes], object]
 ) -> list[bytes | Reader]:
     if len(node) == _BRANCH:
-        # The hashes of keys have the same length: none ends at a branch.
+        # All paths are hashes of the same length, so none ends at a branch; skip its value.
         return [child for child in node[:-1] if child != b""]
     path, below = node
     _, is_leaf = decoded_path(path)
@@ -173,7 +175,7 @@ def load(record: Record, digest: bytes) -> bytes:
 
 
 def items(node: Reader) -> list[bytes | Reader]:
-    """Return the items of a node: strings, and nodes inside it."""
+    """Return the items of a node: strings, and readers of the nodes embedded in it."""
     found: list[bytes | Reader] = []
     while not node.done:
         is_list, _ = node.peek()
@@ -182,7 +184,7 @@ def items(node: Reader) -> list[bytes | Reader]:
 
 
 def decoded_path(item: bytes | Reader) -> tuple[str, bool]:
-    """Return the hex digits of a path, and whether it ends in a leaf."""
+    """Return the hex digits of an encoded path, and whether it belongs to a leaf."""
     assert isinstance(item, bytes)
     text = item.hex()
     flag = int(text[0], 16)

@@ -1,4 +1,4 @@
-"""Changes of Merkle Patricia tries whose nodes are stored by hash: many keys in one pass.
+"""Updates of Merkle Patricia tries whose nodes are stored by hash; one pass sets many keys.
 
 Yellow Paper, appendix D.
 """
@@ -33,19 +33,19 @@ class _Branch(NamedTuple):
 
 
 _Node: TypeAlias = "_Leaf | _Extension | _Branch | bytes | None"
-"""A node; bytes are the hash of a node that was not read."""
+"""A node; bytes are the hash of a node that is not loaded, ``None`` is an empty node."""
 
 _Change = tuple[str, bytes]
-"""The remaining key in hex, and its value: empty to remove it."""
+"""The rest of a key's path in hex, and the key's new value; an empty value removes the key."""
 
 
 def changed(
     record: Record, root: bytes, values: Mapping[bytes, bytes]
 ) -> tuple[bytes, dict[bytes, bytes]]:
-    """Set values at the hashes of keys, or remove them if the value is empty.
+    """Set the values of keys, or remove the keys whose new value is empty.
 
-    Return the new root, and the nodes on the paths to the changed values, by hash. Raise
-    :exc:`~.trie.NodeMissing`.
+    The paths are the hashes of the keys. Return the new root, and the new nodes by hash. Raise
+    :exc:`~.trie.NodeMissing` if a node is not stored.
     """
     changes = sorted((keccak(key).hex(), value) for key, value in values.items())
     trie = _Trie(record)
@@ -63,7 +63,7 @@ class _Trie:
         self.written: dict[bytes, bytes] = {}
 
     def changed(self, node: _Node, changes: list[_Change]) -> _Node:
-        """Return a node after changes, which are sorted."""
+        """Apply sorted changes to a node; return the new node, ``None`` if it is empty."""
         if not changes:
             return node
         found = self._read(node)
@@ -79,8 +79,8 @@ class _Trie:
         return _Leaf(*changes[0]) if changes else None
 
     def _split(self, changes: list[_Change], path: str, below: _Node) -> _Node:
-        """Return the node below the digits that all changes share, with these digits before
-        it."""
+        """Apply changes to the node ``below``, which is at ``path``; return the node above the
+        digits that all these paths share."""
         paths = [changes[0][0], changes[-1][0], *([] if below is None else [path])]
         shared = commonprefix(paths)  # noqa: RUF071 # digits
         size = len(shared)
@@ -103,7 +103,7 @@ class _Trie:
         return self._joined(f"{left[0]:x}", children[left[0]]) if left else None
 
     def _joined(self, path: str, node: _Node) -> _Node:
-        """Return a node with more digits before it."""
+        """Return a node with ``path`` in front of its own path."""
         if not path or node is None:
             return node
         inside = self._read(node)
@@ -119,7 +119,7 @@ class _Trie:
         return node
 
     def encoded(self, node: _Node) -> bytes:
-        """Encode a node that was read; new nodes below it are stored."""
+        """Encode a loaded node, and store the new nodes below it."""
         if isinstance(node, _Leaf):
             return encode([encoded_path(node.path, leaf=True), node.value])
         if isinstance(node, _Extension):
@@ -129,8 +129,8 @@ class _Trie:
         return encode_list(b"".join(map(self._reference, node.children)) + _NOTHING)
 
     def _reference(self, node: _Node) -> bytes:
-        """Return a node as its parent contains it: the node itself if it is shorter than its
-        hash."""
+        """Return a node as its parent contains it: its hash, or the node itself if it is
+        shorter than a hash."""
         if node is None:
             return _NOTHING
         if isinstance(node, bytes):
@@ -139,7 +139,7 @@ class _Trie:
         return raw if len(raw) < 32 else encode(self.store_node(raw))
 
     def store_node(self, raw: bytes) -> bytes:
-        """Store an encoded node; return its hash."""
+        """Add an encoded node to the written ones; return its hash."""
         digest = keccak(raw)
         self.written[digest] = raw
         return digest

@@ -1,8 +1,8 @@
 """Signing hash of structured data (EIP-712), by geth's rules.
 
-eth-account hashes the domain by its own type instead of the document's, fills missing fields,
-ignores undeclared fields, and accepts a text as bytes or as a boolean: the signature would be
-for another document than the given one.
+eth-account is not used here: it hashes the domain by its own type instead of the document's,
+fills in missing fields, ignores undeclared fields, and accepts a string as bytes or as a
+boolean, so the signature would be for another document than the caller's.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from ...errors import short_repr
 from ...protocol.secp256k1eth import keccak
 from .crypto import from_hex
 
 _DOMAIN = "EIP712Domain"
 
-# The order of the domain's fields if a document does not declare its type.
+# Types of the domain's fields, in order, for a document that does not declare EIP712Domain.
 _DOMAIN_FIELDS = {
     "name": "string",
     "version": "string",
@@ -29,18 +30,19 @@ _ARRAY = re.compile(r"(.+)\[(\d*)\]", re.ASCII)
 _NUMBER = re.compile(r"(u?)int(\d{0,3})", re.ASCII)
 _WORD_BYTES = re.compile(r"bytes(\d{1,2})", re.ASCII)
 
-# Deeper than documents in use; each level takes space on the stack.
+# Maximum depth of nested structs and lists, more than real documents have. The encoder calls
+# itself for each level, so unlimited depth would overflow the stack.
 _DEEPEST = 64
 
 # The hash of a struct's type covers all types that it uses, so hashing each of n types that use
-# one another takes n times their total length. Documents in use have about 50 fields.
+# one another takes n times their total length. Real documents have about 50 fields.
 _MAX_DECLARATIONS = 500
 _MAX_DECLARED_CHARACTERS = 32_768
-# The type of a list is parsed again for each of its elements.
+# Maximum length of a type name: a list's type is parsed again for each element.
 _MAX_TYPE_NAME = 256
 
 Types = dict[str, tuple[tuple[str, str], ...]]
-"""Names and types of the fields of each struct."""
+"""Fields of each struct by its name, as pairs of field name and field type."""
 
 
 def typed_digest(document: object) -> bytes:
@@ -52,7 +54,10 @@ def typed_digest(document: object) -> bytes:
         types[_DOMAIN] = tuple(kv for kv in _DOMAIN_FIELDS.items() if kv[0] in domain)
     primary = members.get("primaryType")
     if not isinstance(primary, str) or primary not in types:
-        raise ValueError(f"primaryType {str(primary)[:100]!r} is not among the types")
+        raise ValueError(
+            f"primaryType: expected a struct that types declares, got {str(primary)[:100]!r};"
+            " declare it in types"
+        )
     encoder = _Encoder(types)
     signed = encoder.struct(_DOMAIN, domain)
     if primary != _DOMAIN:
@@ -62,7 +67,7 @@ def typed_digest(document: object) -> bytes:
 
 def _object(value: object, what: str) -> Mapping[str, Any]:
     if not isinstance(value, dict):
-        raise ValueError(f"{what} must be an object")
+        raise ValueError(f"{what}: expected an object, got {short_repr(value)}")
     return value
 
 
@@ -74,12 +79,15 @@ def _types(members: Mapping[str, Any]) -> Types:
         }
     except (TypeError, KeyError):
         raise ValueError(
-            'types: expected a list of fields for each, such as {"name": "to", "type": "address"}'
+            "types: expected a list of fields for each struct, such as"
+            ' [{"name": "to", "type": "address"}], got another value'
         ) from None
     if not all(
         isinstance(text, str) for fields in types.values() for f in fields for text in f
     ):
-        raise ValueError("names and types of fields must be strings")
+        raise ValueError(
+            "types: expected strings as the name and type of each field, got another value"
+        )
     _check_size(types)
     return types
 
@@ -99,12 +107,12 @@ def _check_size(types: Types) -> None:
     longest = max((len(kind) for fields in types.values() for _, kind in fields), default=0)
     if longest > _MAX_TYPE_NAME:
         raise ValueError(
-            f"types: expected types of at most {_MAX_TYPE_NAME} characters, got {longest}"
+            f"types: expected type names of at most {_MAX_TYPE_NAME} characters, got {longest}"
         )
 
 
 class _Encoder:
-    """Hashes structs, and encodes their fields as one word each."""
+    """Encoder of the structs of a document: a field becomes a word, a struct its hash."""
 
     def __init__(self, types: Types) -> None:
         self._types = types
@@ -113,7 +121,10 @@ class _Encoder:
     def struct(self, name: str, value: object, depth: int = 0) -> bytes:
         """Return the hash of a struct."""
         if depth > _DEEPEST:
-            raise ValueError(f"typed data of more than {_DEEPEST} levels")
+            raise ValueError(
+                f"typed data: expected at most {_DEEPEST} levels of structs and lists, got"
+                " more; flatten the message"
+            )
         members, fields = _object(value, name), self._types[name]
         # geth: signer/core/apitypes.
         if len(members) > len(fields):
@@ -121,7 +132,9 @@ class _Encoder:
         words = [self._type_hash(name)]
         for field, kind in fields:
             if field not in members:
-                raise ValueError(f"{name} has no {field!r}")
+                raise ValueError(
+                    f"{name}: expected a value for the field {field!r}, got none; add it"
+                )
             words.append(self._word(kind, members[field], depth + 1))
         return keccak(b"".join(words))
 
@@ -151,14 +164,16 @@ class _Encoder:
         if array is not None:
             return self._array(kind, array, value, depth)
         if kind in self._types:
-            # The end of a recursive struct, as wallets encode it.
+            # A null struct, which ends a recursion, is a word of zeros, as in wallets.
             return bytes(32) if value is None else self.struct(kind, value, depth)
         return _atom(kind, value)
 
     def _array(self, kind: str, array: re.Match[str], value: object, depth: int) -> bytes:
         if depth > _DEEPEST or not isinstance(value, list):
-            raise ValueError(f"{kind} needs a list, of at most {_DEEPEST} levels")
-        # eth-account has these words, and the tests of web3.py expect them.
+            raise ValueError(
+                f"{kind}: expected a list of at most {_DEEPEST} levels, got {short_repr(value)}"
+            )
+        # This is eth-account's error text, which the tests of web3.py expect.
         if array[2] and int(array[2]) != len(value):
             raise ValueError(
                 f"Expected {array[2]} items for array type {kind}, got {len(value)} items"
@@ -167,7 +182,7 @@ class _Encoder:
 
 
 def _atom(kind: str, value: object) -> bytes:
-    """Encode a value that is neither a struct nor a list."""
+    """Return a value that is neither a struct nor a list as a word of 32 bytes."""
     if kind == "string" and isinstance(value, str):
         return keccak(value.encode())
     if kind == "bool" and isinstance(value, bool):
@@ -180,7 +195,7 @@ def _atom(kind: str, value: object) -> bytes:
             return _bytes(kind, value)
     except ValueError:
         pass
-    raise ValueError(f"{str(value)[:100]!r} is not a valid {kind[:100]}")
+    raise ValueError(f"expected a value of type {kind[:100]}, got {str(value)[:100]!r}")
 
 
 def _bytes(kind: str, text: str) -> bytes:
@@ -197,7 +212,7 @@ def _bytes(kind: str, text: str) -> bytes:
 def _number(kind: str, value: object, *, is_signed: bool, bits: int) -> bytes:
     try:
         if isinstance(value, str):
-            # Decimal or hex, and short enough to be converted quickly.
+            # Accept decimal or hex; 80 characters are enough and take little time to convert.
             value = int(value[:80], 16 if value.lstrip("-")[:2] in ("0x", "0X") else 10)
         elif not isinstance(value, int) or isinstance(value, bool):
             raise ValueError
@@ -206,4 +221,4 @@ def _number(kind: str, value: object, *, is_signed: bool, bits: int) -> bytes:
         value.to_bytes(bits // 8, signed=is_signed)
         return value.to_bytes(32, signed=is_signed)
     except (ValueError, OverflowError):
-        raise ValueError(f"{str(value)[:100]!r} is not a valid {kind}") from None
+        raise ValueError(f"expected a value of type {kind}, got {str(value)[:100]!r}") from None

@@ -17,10 +17,11 @@ from ..domain.records import (
     Transaction,
 )
 
-# The Yellow Paper's fee schedule; EIP-2028 and EIP-2930.
+# Gas of a transaction, of creating a contract, of a zero byte and of another byte (Yellow
+# Paper, EIP-2028), and of an address and a storage key in an access list (EIP-2930).
 _TX, _CREATE, _ZERO, _BYTE = 21_000, 32_000, 4, 16
 _ADDRESS, _KEY = 2_400, 1_900
-# EIP-7702.
+# EIP-7702: gas of an authorization.
 _AUTHORIZATION = 25_000
 
 _MAX_NONCE = (1 << 64) - 1
@@ -28,8 +29,8 @@ _MAX_NONCE = (1 << 64) - 1
 MAX_INITCODE = 2 * CODE_SIZE_LIMIT
 """EIP-3860: maximum bytes of the code that creates a contract."""
 
-# EIP-1559: ratio of a block's gas limit to its gas target, and divisor of the largest change
-# of the fee.
+# EIP-1559: a block's gas limit is twice its gas target, and the base fee changes by at most
+# one eighth per block.
 ELASTICITY = 2
 CHANGE_DENOMINATOR = 8
 
@@ -51,7 +52,7 @@ def intrinsic_gas(
 
 
 def floor_gas(fork: Fork, data: bytes) -> int:
-    """Return the minimum gas of a transaction with this calldata (EIP-7623)."""
+    """Return the minimum gas that a transaction with this calldata pays (EIP-7623)."""
     zeros = data.count(0)
     return _TX + fork.floor_token_gas * (zeros + 4 * (len(data) - zeros))
 
@@ -101,7 +102,7 @@ def check_form(tx: Transaction, environment: Environment) -> None:
         raise InvalidTransaction(
             f"invalid chain id for signer: have {tx.chain_id} want {chain_id}"
         )
-    # A transaction must be able to deploy code of the maximum size.
+    # On a chain with a larger code limit, a transaction may be larger, to deploy such code.
     max_bytes = MAX_BYTES + 2 * max(0, environment.code_size_limit - CODE_SIZE_LIMIT)
     if len(tx.raw) > max_bytes:
         raise InvalidTransaction(
@@ -136,8 +137,8 @@ def _check_lists(tx: Transaction, environment: Environment) -> None:
 
 
 def check_blobs(tx: Transaction, fork: Fork, blob_base_fee: int) -> None:
-    """Refuse a blob transaction without blobs, with too many, or that pays too little for
-    them."""
+    """Refuse a blob transaction that has no blobs or too many, or a fee cap below the blob base
+    fee."""
     if tx.type != BLOB:
         return
     count, fee_cap = len(tx.blob_versioned_hashes), tx.max_fee_per_blob_gas or 0
@@ -173,7 +174,7 @@ def _check_gas(gas: int, intrinsic: int, fork: Fork, data: bytes) -> None:
 
 
 def check_nonce(tx: Transaction, account: Account) -> None:
-    """Refuse a nonce that is already used."""
+    """Refuse a transaction whose nonce is already used; raise ``InvalidTransaction``."""
     if tx.nonce < account.nonce:
         raise InvalidTransaction(
             f"nonce too low: next nonce {account.nonce}, tx nonce {tx.nonce}"
@@ -181,7 +182,7 @@ def check_nonce(tx: Transaction, account: Account) -> None:
 
 
 def check_turn(tx: Transaction, account: Account) -> None:
-    """Refuse all nonces except the next."""
+    """Refuse a transaction whose nonce is not the sender's next one."""
     check_nonce(tx, account)
     if tx.nonce > account.nonce:
         raise InvalidTransaction(
@@ -190,7 +191,7 @@ def check_turn(tx: Transaction, account: Account) -> None:
 
 
 def check_last_nonce(tx: Transaction) -> None:
-    """Refuse the highest nonce, which has no successor (EIP-2681)."""
+    """Refuse a transaction with the highest nonce, which has no successor (EIP-2681)."""
     if tx.nonce >= _MAX_NONCE:
         raise InvalidTransaction(
             f"nonce has max value: address 0x{tx.sender.hex()}, nonce: {tx.nonce}"
@@ -198,7 +199,7 @@ def check_last_nonce(tx: Transaction) -> None:
 
 
 def check_sender(tx: Transaction, code: bytes) -> None:
-    """Refuse a sender with contract code (EIP-3607), except a delegation (EIP-7702)."""
+    """Refuse a sender whose account has code (EIP-3607) other than a delegation (EIP-7702)."""
     if code and not code.startswith(DELEGATION):
         raise InvalidTransaction(f"sender not an eoa: address 0x{tx.sender.hex()}")
 
@@ -222,9 +223,9 @@ def check_funds(tx: Transaction, account: Account) -> None:
 def check_tip(tx: Transaction, base_fee: int) -> None:
     """Refuse a transaction that pays neither a tip nor the next block's base fee.
 
-    It would be pending until the base fee falls, and validators would have no reason to include
-    it even then. geth's pool accepts none without a tip, anvil's accepts those that pay the
-    base fee.
+    It would be pending until the base fee falls, and even then validators would earn nothing
+    from it. geth's pool refuses every transaction without a tip; anvil's accepts one that pays
+    the base fee.
     """
     if not tx.tip_cap:
         check_fee(tx, base_fee)
@@ -240,7 +241,7 @@ def check_fee(tx: Transaction, base_fee: int) -> None:
 
 
 def check_message_form(message: Message, environment: Environment) -> None:
-    """Refuse a call that can't be a transaction."""
+    """Refuse a call whose init code is too long or whose gas limit is too low."""
     fork, data = environment.fork, message.data
     _check_initcode(message.to, data, environment)
     lists = message.access_list, message.authorizations
@@ -249,7 +250,7 @@ def check_message_form(message: Message, environment: Environment) -> None:
 
 
 def check_message_funds(message: Message, balance: int, blob_base_fee: int) -> None:
-    """Refuse a call with more value than its sender has."""
+    """Refuse a call whose gas, value and blobs cost more than its sender's balance."""
     blob_gas = GAS_PER_BLOB * len(message.blob_versioned_hashes)
     cost = message.gas * message.gas_price + message.value + blob_gas * blob_base_fee
     if balance < cost:

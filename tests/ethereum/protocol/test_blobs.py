@@ -66,11 +66,16 @@ def test_bytes_that_are_no_transaction_are_refused(raw: bytes) -> None:
 @pytest.mark.parametrize(
     ("place", "value", "message"),
     [
-        (2, [], "expected 1 blobs, got 0"),
-        (2, [BLOB[1:]], "expected blobs of 131072 bytes"),
-        (3, [b"\x01" * 48], "blob 0: the commitment does not match its versioned hash"),
-        (3, [], "expected 1 commitments, got 0"),
-        (4, [bytes(48)], "expected 128 proofs, got 1"),
+        (2, [], "blobs: expected 1 for the transaction's versioned hashes, got 0"),
+        (2, [BLOB[1:]], "blobs: expected 131072 bytes for each, got 131071"),
+        (
+            3,
+            [b"\x01" * 48],
+            "blob 0: expected a commitment that matches the transaction's versioned hash, got"
+            " another; sign the transaction again for these blobs",
+        ),
+        (3, [], "commitments: expected 1 for the transaction's versioned hashes, got 0"),
+        (4, [bytes(48)], "proofs: expected 128 for the transaction's versioned hashes, got 1"),
         (4, b"no list", "rlp: expected input list for proofs"),
     ],
 )

@@ -144,7 +144,8 @@ _REFUSED = {
     " decoding into (types.LegacyTx).Nonce",
     b"\xca\x89" + b"\x01" * 9: "rlp: input string too long for uint64,"
     " decoding into (types.LegacyTx).Nonce",
-    b"\x03\xc1\xc0": "blob transactions are taken without their blobs",
+    b"\x03\xc1\xc0": "blob transaction: expected one without blobs, as in a block, got one with"
+    " blobs; send it with eth_sendRawTransaction, which removes them",
     b"\x03\x80": "rlp: expected input list for types.BlobTx",
     b"\x03\xe2\xa1" + b"\x01" * 33: "rlp: value too large for uint256",
 }
@@ -185,7 +186,7 @@ def test_invalid_transactions_get_geths_errors(raw: bytes, text: str) -> None:
         ),
         (
             lambda: _with(4, b"\1" * 33),
-            "value has more than 256 bits",
+            "value: expected a number of at most 256 bits, got 257 bits",
         ),
         (
             lambda: _with(8, [[b"\1" * 20, [b"\2" * 31]]], "dynamic fee"),

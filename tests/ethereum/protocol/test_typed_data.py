@@ -141,23 +141,23 @@ def test_numbers_may_be_texts() -> None:
 @pytest.mark.parametrize(
     ("kind", "value", "said"),
     [
-        ("uint8", 256, "'256' is not a valid uint8"),
-        ("uint8", -1, "'-1' is not a valid uint8"),
-        ("uint7", 1, "'1' is not a valid uint7"),
-        ("uint264", 1, "'1' is not a valid uint264"),
-        ("uint256", True, "'True' is not a valid uint256"),
-        ("uint256", "9" * 5000, "is not a valid uint256"),
-        ("uint256", 1.5, "'1.5' is not a valid uint256"),
-        ("bool", 1, "'1' is not a valid bool"),
-        ("string", 1, "'1' is not a valid string"),
-        ("address", "0x12", "'0x12' is not a valid address"),
-        ("bytes", "12", "'12' is not a valid bytes"),
-        ("bytes4", "0x123456", "'0x123456' is not a valid bytes4"),
-        ("bytes33", "0x" + "00" * 33, "is not a valid bytes33"),
-        ("Stranger", {}, "is not a valid Stranger"),
+        ("uint8", 256, "expected a value of type uint8, got '256'"),
+        ("uint8", -1, "expected a value of type uint8, got '-1'"),
+        ("uint7", 1, "expected a value of type uint7, got '1'"),
+        ("uint264", 1, "expected a value of type uint264, got '1'"),
+        ("uint256", True, "expected a value of type uint256, got 'True'"),
+        ("uint256", "9" * 5000, "expected a value of type uint256, got"),
+        ("uint256", 1.5, "expected a value of type uint256, got '1.5'"),
+        ("bool", 1, "expected a value of type bool, got '1'"),
+        ("string", 1, "expected a value of type string, got '1'"),
+        ("address", "0x12", "expected a value of type address, got '0x12'"),
+        ("bytes", "12", "expected a value of type bytes, got '12'"),
+        ("bytes4", "0x123456", "expected a value of type bytes4, got '0x123456'"),
+        ("bytes33", "0x" + "00" * 33, "expected a value of type bytes33, got"),
+        ("Stranger", {}, "expected a value of type Stranger, got"),
         ("uint8[2]", [1], "Expected 2 items for array type uint8[2], got 1 items"),
-        ("uint8[]", 1, "uint8[] needs a list"),
-        ("uint8" + "[]" * 70, [], "needs a list"),
+        ("uint8[]", 1, "uint8[]: expected a list"),
+        ("uint8" + "[]" * 70, [], "expected a list of at most 64 levels"),
     ],
 )
 def test_a_value_of_another_kind_is_refused(kind: str, value: object, said: str) -> None:
@@ -174,17 +174,23 @@ MAIL = {"Mail": [{"name": "n", "type": "bool"}]}
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"types": []}, "types must be an object"),
-        ({"types": {"Mail": [{"name": "n"}]}}, "types: expected a list of fields for each"),
-        ({"types": {"Mail": 5}}, "types: expected a list of fields for each"),
-        ({"types": {"Mail": [{"name": 1, "type": "bool"}]}}, "must be strings"),
-        ({"domain": None}, "domain must be an object"),
+        ({"types": []}, "types: expected an object, got []"),
+        ({"types": {"Mail": [{"name": "n"}]}}, "expected a list of fields for each struct"),
+        ({"types": {"Mail": 5}}, "expected a list of fields for each struct"),
+        (
+            {"types": {"Mail": [{"name": 1, "type": "bool"}]}},
+            "expected strings as the name and type",
+        ),
+        ({"domain": None}, "domain: expected an object, got None"),
         ({"domain": {**DOMAIN, "more": 1}}, "extra data provided in the message (EIP712Domain"),
-        ({"primaryType": "Letter"}, "primaryType 'Letter' is not among the types"),
-        ({"primaryType": ["Mail"]}, "is not among the types"),
-        ({"message": {}}, "Mail has no 'n'"),
+        (
+            {"primaryType": "Letter"},
+            "primaryType: expected a struct that types declares, got 'Letter'",
+        ),
+        ({"primaryType": ["Mail"]}, "expected a struct that types declares, got"),
+        ({"message": {}}, "Mail: expected a value for the field 'n', got none"),
         ({"message": {"n": True, "m": 1}}, "extra data provided in the message (Mail"),
-        ({"message": 5}, "Mail must be an object"),
+        ({"message": 5}, "Mail: expected an object, got 5"),
     ],
 )
 def test_a_document_that_is_none_is_refused(change: dict[str, Any], said: str) -> None:
@@ -198,7 +204,7 @@ def test_structs_may_hold_themselves_but_not_for_ever() -> None:
     assert typed_digest(_document(types, message))
     for _ in range(70):
         message = {"next": message}
-    with pytest.raises(ValueError, match="more than 64 levels"):
+    with pytest.raises(ValueError, match="at most 64 levels"):
         typed_digest(_document(types, message))
 
 
@@ -215,7 +221,7 @@ def test_structs_may_hold_themselves_but_not_for_ever() -> None:
         ),
         (
             {"Mail": [{"name": "n", "type": "a" * 300 + "[]"}]},
-            "types: expected types of at most 256 characters, got 302",
+            "types: expected type names of at most 256 characters, got 302",
         ),
     ],
     ids=["structs", "characters", "one type"],

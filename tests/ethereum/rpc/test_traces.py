@@ -457,13 +457,13 @@ def test_a_call_is_traced_on_a_state_and_in_a_block_that_are_otherwise(node: Nod
         (
             "debug_traceCall",
             [_SPIN, "latest", {"timeout": "20ms", "tracer": "noopTracer"}],
-            "execution timeout (the call's own timeout gives it more)",
+            "execution timeout (pass a longer timeout with the call)",
         ),
         (
             "debug_traceCall",
             [_SPIN, "latest"],
-            "the response is larger than 2000000 bytes (NODERPC_MAX_RESPONSE_BYTES raises"
-            " this; limit, disableStack or onlyTopCall make a trace smaller)",
+            "the response is larger than 2000000 bytes (raise NODERPC_MAX_RESPONSE_BYTES, or"
+            " make the trace smaller with limit, disableStack or onlyTopCall)",
         ),
         (
             "debug_traceCall",

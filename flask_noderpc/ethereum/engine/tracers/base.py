@@ -14,11 +14,12 @@ from ..base import World
 from ..frames import Frame, Step, Tracer
 
 NOT_BEGUN = ("out of gas", "stack underflow", "stack limit reached")
-"""Errors of instructions before they run; geth reports only these to its tracers."""
+"""Beginnings of the errors that stop an instruction before it runs; geth reports only these
+errors to its tracers."""
 
 
 class OutputLimit:
-    """Limit of the bytes of a result that is held in memory until it is complete."""
+    """Limit on the bytes of a result, which is held in memory until it is complete."""
 
     def __init__(self, size: int) -> None:
         self._size = self._left = size
@@ -29,14 +30,14 @@ class OutputLimit:
         if self._left < 0:
             raise TraceStopped(
                 f"the response is larger than {self._size} bytes",
-                "NODERPC_MAX_RESPONSE_BYTES raises this; limit, disableStack or"
-                " onlyTopCall make a trace smaller",
+                "raise NODERPC_MAX_RESPONSE_BYTES, or make the trace smaller with limit,"
+                " disableStack or onlyTopCall",
             )
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The transaction of a message, and its place in a block."""
+    """Transaction of a traced message: its hash, its block, and its index in the block."""
 
     transaction_hash: bytes
     block_hash: bytes
@@ -45,7 +46,7 @@ class Origin:
 
 
 class Recorder(Tracer, ABC):
-    """A tracer with a result that can be written as JSON."""
+    """A tracer whose result can be encoded as JSON."""
 
     origin: Origin | None = None
     """Transaction of the message; ``None`` for a call."""
@@ -61,7 +62,7 @@ class Recorder(Tracer, ABC):
 
 
 class TracerConfig(ABC):
-    """A tracer with its options, which is sent to another process."""
+    """A tracer's options, which are sent to an executor process."""
 
     @abstractmethod
     def recorder(self, output_limit: OutputLimit) -> Recorder:
@@ -69,7 +70,7 @@ class TracerConfig(ABC):
 
 
 class Deadline(Tracer):
-    """Ends a trace that takes too long."""
+    """Tracer that stops an execution after a number of seconds."""
 
     def __init__(self, seconds: float) -> None:
         self._end = time.monotonic() + seconds
@@ -77,11 +78,11 @@ class Deadline(Tracer):
     def step(self, step: Step) -> None:
         if time.monotonic() >= self._end:
             # geth: eth/tracers/api.go.
-            raise TraceStopped("execution timeout", "the call's own timeout gives it more")
+            raise TraceStopped("execution timeout", "pass a longer timeout with the call")
 
 
 class MultiTracer(Tracer):
-    """Passes every event to several tracers."""
+    """Tracer that passes every event to several tracers."""
 
     def __init__(self, tracers: Sequence[Tracer]) -> None:
         self._tracers = tracers

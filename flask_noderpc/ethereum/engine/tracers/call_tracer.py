@@ -22,7 +22,7 @@ _FRAME_BYTES, _LOG_BYTES = 512, 512
 
 @dataclass(frozen=True, slots=True)
 class CallTracer(TracerConfig):
-    """Options of ``callTracer``: leave out subcalls, and include logs."""
+    """``callTracer`` with its options: leave out subcalls, and include logs."""
 
     only_top_call: bool = False
     with_log: bool = False
@@ -32,21 +32,21 @@ class CallTracer(TracerConfig):
 
 
 class CallRecorder(Recorder):
-    """Builds the tree of call frames."""
+    """Recorder that builds the tree of call frames."""
 
     def __init__(self, show: CallTracer, output_limit: OutputLimit) -> None:
         self._show, self._output_limit = show, output_limit
         self._open: list[dict[str, Any]] = []
         self._depth = self._limit = 0
         self._logs = [0]
-        """Number of the block's logs before each open call frame, and so far; a failed frame
-        takes back its own."""
+        """Number of the block's logs so far, for each open call frame; the logs of a failed
+        frame are not counted in its caller's number."""
         self._top: dict[str, Any] = {}
 
     def begin(self, world: World, environment: Environment, message: Message) -> None:
         self._limit = message.gas
         self._logs = [self.logs_before]
-        # This frame is shown if the message can't even begin.
+        # Result if the message fails before its first frame begins.
         self._top = _frame(
             "CREATE" if message.to is None else "CALL", message.sender, message.to, message.gas
         ) | {"input": data(message.data), "value": hex(message.value)}
@@ -109,14 +109,15 @@ class CallRecorder(Recorder):
             self._open[-1].setdefault("calls", []).append(ended)
 
     def result(self, outcome: Outcome) -> Any:
-        """Return the tree, whose calls are encoded already."""
+        """Return the tree of call frames, in which subcalls are already encoded as JSON."""
         top = self.tree(outcome)
         frames, waiting = list[dict[str, Any]](), [top]
         while waiting:
             made = waiting.pop()
             frames.append(made)
             waiting += made.get("calls", ())
-        # A tree of a thousand levels is too deep for an encoder that recurses: callees first.
+        # Encode the innermost subcalls first, as the encoder recurses and can't encode a tree
+        # of a thousand levels at once.
         for made in reversed(frames):
             if "calls" in made:
                 made["calls"] = [jsoncodec.Raw(jsoncodec.encode(c)) for c in made["calls"]]
@@ -133,12 +134,13 @@ class CallRecorder(Recorder):
 
 
 def _caller(frame: Frame) -> bytes:
-    """Return the address that executes the code; for DELEGATECALL this is the caller."""
+    """Return the ``from`` address of a call: the sender, or for DELEGATECALL and CALLCODE the
+    account whose storage the code uses."""
     return frame.to if frame.kind in ("DELEGATECALL", "CALLCODE") else frame.sender
 
 
 def callee(frame: Frame) -> bytes:
-    """Return the address whose code runs."""
+    """Return the ``to`` address of a call: the account whose code runs, or the new contract."""
     return frame.code_address if frame.kind in ("DELEGATECALL", "CALLCODE") else frame.to
 
 
@@ -175,6 +177,7 @@ def _drop_logs(top: dict[str, Any], *, failed: bool) -> None:
 
 
 _ENTRY_BYTES = 512
+# Parity's error texts by the beginning of geth's.
 _PARITY = {
     "contract creation code storage out of gas": "Out of gas",
     "out of gas": "Out of gas",
@@ -190,7 +193,8 @@ _PARITY = {
 
 @dataclass(frozen=True, slots=True)
 class FlatCalls(TracerConfig):
-    """Options of ``flatCallTracer``: include precompiled contracts, and use Parity's errors."""
+    """``flatCallTracer`` with its options: include precompiled contracts, and use Parity's
+    error texts."""
 
     precompiles: bool = False
     parity_errors: bool = False
@@ -211,7 +215,7 @@ class _FlatCalls(MultiTracer, Recorder):
         self._tree.begin(world, environment, message)
 
     def enter(self, frame: Frame) -> None:
-        # The path to a frame has an entry for each frame around it.
+        # A frame's ``traceAddress`` has an entry for each enclosing frame.
         self._output_limit.take(_ENTRY_BYTES + 8 * frame.depth)
         super().enter(frame)
 
@@ -244,7 +248,7 @@ class _FlatCalls(MultiTracer, Recorder):
         if error:
             entry["error"] = self._error_text(error)
             if error != REVERTED:
-                # The output of a reverted frame may contain the reason.
+                # Only a reverted frame keeps its result, which may contain the revert reason.
                 entry.pop("result", None)
         return entry
 
@@ -255,7 +259,7 @@ class _FlatCalls(MultiTracer, Recorder):
 
 
 def _action_and_result(call: dict[str, Any]) -> dict[str, Any]:
-    """Return action and result of a call frame, with the members of its kind."""
+    """Return the members action, result and type of a call frame, which depend on its kind."""
     kind, value = call["type"], call.get("value", "0x0")
     asked = {"from": call["from"], "gas": call["gas"], "value": value}
     given = {"gasUsed": call["gasUsed"]}
@@ -273,13 +277,13 @@ def _action_and_result(call: dict[str, Any]) -> dict[str, Any]:
     return {"action": asked, "result": given | {"output": output}, "type": "call"}
 
 
-# ERC-7528's address of ether, and the event of ERC-20.
+# A transfer of ether is logged as ERC-20's event, from the address of ether in ERC-7528.
 _ETHER = b"\xee" * 20
 _TRANSFER = keccak(b"Transfer(address,address,uint256)")
 
 
 class TransferTracer(Tracer):
-    """Collects logs and transfers, and drops those of failed call frames."""
+    """Tracer that collects logs, and transfers of ether as logs, of frames that succeed."""
 
     def __init__(self) -> None:
         self._open: list[list[EmittedLog]] = [[]]

@@ -18,7 +18,10 @@ _ENTRY_BYTES = 128
 
 @dataclass(frozen=True, slots=True)
 class FourByte(TracerConfig):
-    """Counts calls by function selector and size; geth: eth/tracers/native/4byte.go."""
+    """``4byteTracer``, which counts calls by function selector and size of the arguments.
+
+    geth: eth/tracers/native/4byte.go.
+    """
 
     def recorder(self, output_limit: OutputLimit) -> Recorder:
         return _FourByte(output_limit)
@@ -49,7 +52,7 @@ class _FourByte(Recorder):
 
 @dataclass(frozen=True, slots=True)
 class Noop(TracerConfig):
-    """``noopTracer``."""
+    """``noopTracer``, which records nothing."""
 
     def recorder(self, output_limit: OutputLimit) -> Recorder:
         return _Noop()
@@ -63,7 +66,7 @@ class _Noop(Recorder):
 
 @dataclass(frozen=True, slots=True)
 class Mux(TracerConfig):
-    """``muxTracer``: several tracers by name."""
+    """``muxTracer``, which runs several tracers at once, by name."""
 
     tracers: Mapping[str, TracerConfig] = field(default_factory=dict)
 

@@ -23,7 +23,8 @@ _ACCOUNT_BYTES, _SLOT_BYTES = 512, 512
 
 @dataclass(frozen=True, slots=True)
 class Prestate(TracerConfig):
-    """Parts of the accounts to include; ``diff`` includes them before and after."""
+    """``prestateTracer`` with its options: fields of accounts to include. ``diff`` shows the
+    accounts before and after the message."""
 
     diff: bool = False
     code: bool = True
@@ -36,7 +37,7 @@ class Prestate(TracerConfig):
 
 @dataclass(slots=True)
 class _InitialAccount:
-    """An account as it was when it was first used."""
+    """An account as it was at the first access."""
 
     balance: int
     nonce: int
@@ -55,10 +56,10 @@ class _Prestate(Recorder):
         self._seen: dict[bytes, _InitialAccount] = {}
         self._created: set[bytes] = set()
         self._ended: list[set[bytes]] = [set()]
-        """Accounts that are deleted with the transaction, for each open call frame; a failed
-        frame takes back its own."""
+        """Self-destructed accounts for each open call frame; the set of a failed frame is
+        dropped."""
         self._fresh: list[tuple[bytes, int | None]] = []
-        """Accounts and slots that the current instruction was the first to use."""
+        """Accounts and slots that the current instruction accessed first."""
         self._world: World
 
     def begin(self, world: World, environment: Environment, message: Message) -> None:
@@ -87,7 +88,7 @@ class _Prestate(Recorder):
             self._fresh.append((address, None))
 
     def _see_called(self, address: bytes) -> None:
-        """Record an account, and the account whose code it has (EIP-7702)."""
+        """Record an account, and the account whose code it runs (EIP-7702)."""
         self._see(address)
         code = self._world.code(address)
         if code.startswith(DELEGATION):
@@ -127,7 +128,7 @@ class _Prestate(Recorder):
 
     def stepped(self, step: Step, cost: int, error: str) -> None:
         if not error.startswith(NOT_BEGUN):
-            # EIP-6780: an older account only loses its balance.
+            # EIP-6780: SELFDESTRUCT deletes only contracts that the transaction created.
             if step.op == base.SELFDESTRUCT and step.frame.to in self._created:
                 self._ended[-1].add(step.frame.to)
             return
@@ -138,7 +139,8 @@ class _Prestate(Recorder):
                 del self._seen[address].storage[slot]
 
     def result(self, outcome: Outcome) -> Any:
-        """Return the accounts, or both sides of their changes."""
+        """Return the accounts before the message; with ``diff``, the changed ones before and
+        after it."""
         if self._show.diff:
             return self._changes()
         return {data(address): _account_json(seen) for address, seen in self._accounts_before()}
@@ -162,8 +164,8 @@ class _Prestate(Recorder):
         return {"pre": before, "post": after}
 
     def _change(self, address: bytes, seen: _InitialAccount) -> dict[str, Any] | None:
-        """Return the changed fields of an account, and remove its unchanged slots from
-        ``pre``."""
+        """Return the changed fields of an account, ``None`` if nothing changed, and remove its
+        unchanged slots from ``pre``."""
         now, made = self._world.account(address), dict[str, Any]()
         if now.balance != seen.balance:
             made["balance"] = hex(now.balance)
@@ -175,7 +177,7 @@ class _Prestate(Recorder):
                 made["code"] = data(self._world.code(address))
         words = {slot: self._world.storage(address, slot) for slot in seen.storage}
         changed = {slot: new for slot, new in words.items() if new != seen.storage[slot]}
-        # geth leaves out zero words, on either side.
+        # geth omits slots with the value 0, before as well as after.
         if any(changed.values()):
             made["storage"] = _words({slot: new for slot, new in changed.items() if new})
         seen.storage = {slot: seen.storage[slot] for slot in changed if seen.storage[slot]}
@@ -200,7 +202,8 @@ def _words(slots: dict[int, int]) -> dict[str, str]:
 
 
 class AccessListTracer(Tracer):
-    """Collects accessed accounts and slots; for ``excluded`` accounts only slots."""
+    """Tracer that collects accessed accounts and slots; accounts in ``excluded`` are listed
+    only if they have slots."""
 
     def __init__(self, excluded: frozenset[bytes], known: Iterable[AccessListEntry]) -> None:
         self._excluded = excluded
@@ -225,7 +228,7 @@ class AccessListTracer(Tracer):
 
     @property
     def entries(self) -> tuple[AccessListEntry, ...]:
-        """Return the list, in order."""
+        """Access list, sorted by address and slot."""
         return tuple(
             AccessListEntry(address, tuple(sorted(slots)))
             for address, slots in sorted(self._slots.items())

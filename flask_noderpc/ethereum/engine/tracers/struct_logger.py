@@ -19,7 +19,8 @@ _WORD = 32
 
 @dataclass(frozen=True, slots=True)
 class StructLogger(TracerConfig):
-    """Parts of a step to include; no steps are added after ``limit`` bytes, unless it is 0."""
+    """Struct logger with its options: parts of a step to include. No steps are added after
+    ``limit`` bytes, unless it is 0."""
 
     stack: bool = True
     storage: bool = True
@@ -36,7 +37,7 @@ class _StructLogger(Recorder):
         self._show, self._output_limit = show, output_limit
         self._size = 0
         self._logs: list[jsoncodec.Raw] = []
-        # Each step is written as soon as its cost is known, which needs less memory.
+        # Each step is encoded as soon as its cost is known, as JSON needs less memory.
         self._open: dict[str, Any] | None = None
         self._touched: dict[bytes, dict[int, int]] = {}
 
@@ -97,7 +98,7 @@ class _StructLogger(Recorder):
             self._logs.append(jsoncodec.Raw(written))
 
     def result(self, outcome: Outcome) -> Any:
-        """Return all steps, and the outcome."""
+        """Return the outcome and all steps."""
         self._flush()
         returned = b"" if outcome.error and not outcome.reverted else outcome.output
         self._output_limit.take(2 * len(returned))

@@ -431,11 +431,14 @@ def test_a_dump_of_an_earlier_version_replaces_the_state(w3: Any, chain: Embedde
     root, parts = rlp.decode(zlib.decompress(dump))
     cut = zlib.compress(rlp.encode([root, parts[:-1]]))
     error = asked(w3, "anvil_loadState", f"0x{cut.hex()}")["error"]
-    assert error["message"].endswith("is missing in it")
+    assert error["message"].endswith("is missing; dump the state again")
     for broken in (b"\xc1\x01", b"\xc0", b"\xd0"):
         wrong = zlib.compress(rlp.encode([keccak(broken), [broken]]))
         error = asked(w3, "anvil_loadState", f"0x{wrong.hex()}")["error"]
-        assert "it can't be read" in error["message"]
+        assert (
+            "got data that is not the RLP of a valid state; dump the state again"
+            in error["message"]
+        )
     done(w3, "evm_revert", chain_was)
 
 
@@ -454,14 +457,27 @@ def test_a_damaged_dump_is_refused(w3: Any, chain: EmbeddedChain) -> None:
     root, records = rlp.decode(document)
     height = w3.eth.block_number
     for damaged, message in (
-        (dump[:-1], "its end is missing"),
-        (dump[:-5], "its end is missing"),
-        (dump[: len(dump) // 2], "its end is missing"),
-        (dump + b"x", "data follows the end of the dump"),
-        (dump[:-1] + bytes((dump[-1] ^ 1,)), "it can't be decompressed"),
-        (zlib.compress(document + b"x"), "it can't be read"),
-        (zlib.compress(rlp.encode([root, records, b"x"])), "it can't be read"),
-        (zlib.compress(bytes(26_000_000)), "it is larger than 25000000 bytes"),
+        (dump[:-1], "got data without its end; pass the whole dump"),
+        (dump[:-5], "got data without its end; pass the whole dump"),
+        (dump[: len(dump) // 2], "got data without its end; pass the whole dump"),
+        (dump + b"x", "got more data after the end of the dump; pass only the dump"),
+        (
+            dump[:-1] + bytes((dump[-1] ^ 1,)),
+            "got damaged zlib or gzip data; dump the state again",
+        ),
+        (
+            zlib.compress(document + b"x"),
+            "got data that is not the RLP of a valid state; dump the state again",
+        ),
+        (
+            zlib.compress(rlp.encode([root, records, b"x"])),
+            "got data that is not the RLP of a valid state; dump the state again",
+        ),
+        (
+            zlib.compress(bytes(26_000_000)),
+            "expected at most 25000000 bytes after decompression, got more; raise"
+            " NODERPC_MAX_RESPONSE_BYTES",
+        ),
     ):
         error = asked(w3, "anvil_loadState", f"0x{damaged.hex()}")["error"]
         assert error["message"].endswith(message), error
@@ -502,10 +518,14 @@ def test_a_dump_of_anvil_with_a_wrong_account_is_refused(
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda dump: dump[:-9], "its end is missing"),
-        (lambda dump: dump[:12] + b"\xff" + dump[13:], "can't be decompressed"),
-        (lambda dump: gzip.compress(bytes(26_000_000)), "it is larger than 25000000 bytes"),
-        (lambda dump: b"{", "it is not JSON: Input data was truncated"),
+        (lambda dump: dump[:-9], "got data without its end; pass the whole dump"),
+        (lambda dump: dump[:12] + b"\xff" + dump[13:], "got damaged zlib or gzip data"),
+        (
+            lambda dump: gzip.compress(bytes(26_000_000)),
+            "expected at most 25000000 bytes after decompression, got more; raise"
+            " NODERPC_MAX_RESPONSE_BYTES",
+        ),
+        (lambda dump: b"{", "expected JSON: Input data was truncated"),
         (lambda dump: b"{}", "accounts"),
     ],
 )
@@ -572,7 +592,10 @@ def test_a_state_with_an_account_that_none_can_have_is_refused(
 
     error = asked(w3, "anvil_loadState", f"0x{dump.hex()}")["error"]
 
-    assert "it can't be read" in error["message"]
+    assert (
+        "got data that is not the RLP of a valid state; dump the state again"
+        in error["message"]
+    )
     assert w3.eth.block_number == height
 
 

@@ -60,7 +60,11 @@ def test_structured_data_is_signed(w3: Any, document: Any) -> None:
 
 def test_malformed_typed_data_is_refused(w3: Any) -> None:
     error = asked(w3, "eth_signTypedData", FIRST, {**TYPED, "message": {}})["error"]
-    assert error == {"code": -32602, "message": "invalid argument 1: Mail has no 'contents'"}
+    assert error == {
+        "code": -32602,
+        "message": "invalid argument 1: Mail: expected a value for the field 'contents', got"
+        " none; add it",
+    }
     error = asked(w3, "eth_signTypedData", FIRST, "{")["error"]
     assert error["message"].startswith("invalid argument 1: typed data: ")
 

@@ -99,7 +99,7 @@ def test_start_prints_the_development_accounts(
     chain_of(again).start()
     chain_of(again).close()
     without, received = (record.getMessage() for record in caplog.records)
-    assert "this chain began without the development accounts" in without
+    assert "expected a chain with the development accounts in its genesis" in without
     assert "the keys of these accounts are public" in received
     for key in DEV_KEYS:
         assert key.secret.hex() in received
