@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ..settings.kinds import (
@@ -27,7 +26,7 @@ def _schedule(value: object) -> Schedule:
     """Parse forks with heights; raise ``ValueError``."""
     if isinstance(value, str):
         value = [each.strip() for each in value.split(",") if each.strip()]
-    if not isinstance(value, Iterable):
+    if not isinstance(value, list | tuple):
         raise ValueError("expected NAME:HEIGHT, or several separated by commas")
     found = tuple(_activation(each) for each in value)
     order, heights = list(FORKS.values()), [each.height for each in found]
@@ -42,11 +41,25 @@ def _schedule(value: object) -> Schedule:
 
 def _activation(value: object) -> Activation:
     if isinstance(value, Activation):
-        return value
+        value = f"{value.fork.name}:{value.height}"
     name, _, height = str(value).partition(":")
-    if not (height.isascii() and height.isdecimal() and int(height[:19]) > 0):
-        raise ValueError(f"expected NAME:HEIGHT with a height above 0, got {str(value)[:60]!r}")
-    return Activation(int(height[:19]), fork_named(name))
+    height = height.strip()
+    is_number = height.isascii() and height.isdecimal() and len(height) < 19
+    if not (is_number and int(height)):
+        raise ValueError(
+            "expected NAME:HEIGHT with a height above 0 and below 10 to the power of 18, got"
+            f" {str(value)[:60]!r}"
+        )
+    return Activation(int(height), fork_named(name.strip().lower()))
+
+
+_FORK = one_of(lambda: FORKS)
+
+
+def _fork(value: object) -> str:
+    """Return the name of a fork in lower case."""
+    name: str = _FORK.read(value.lower() if isinstance(value, str) else value)
+    return name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +144,7 @@ class EthereumSettings:
     evm_hardfork: str = setting(
         "ethereum",
         OSAKA.name,
-        one_of(lambda: FORKS),
+        Kind(_FORK.form, _fork, known=_FORK.known),
         "Fork of Ethereum whose rules a new chain begins with; a chain that has blocks goes on"
         " with its own.",
         flags=("--hardfork",),
@@ -196,3 +209,8 @@ class EthereumSettings:
 def takes_unprotected_txs(settings: Settings) -> bool:
     """Return true if Ethereum transactions without a chain ID are accepted."""
     return settings.of(EthereumSettings).evm_allow_unprotected_txs or settings.dev
+
+
+def caps_tx_gas(settings: Settings) -> bool:
+    """Return true if a transaction's gas limit has the fork's maximum (EIP-7825)."""
+    return settings.of(EthereumSettings).evm_enable_tx_gas_limit or not settings.dev

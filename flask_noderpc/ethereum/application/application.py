@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from ...backends.base.application import (
@@ -50,9 +50,7 @@ from ..domain.execution import (
 from ..domain.forks import (
     HISTORY_ADDRESS,
     HISTORY_CODE,
-    OSAKA,
     Activation,
-    Fork,
     Schedule,
     extended,
     fork_at,
@@ -73,6 +71,7 @@ from .state import (
     INITIAL_BASE_FEE,
     EvmHead,
     EvmRuntime,
+    ForkRules,
     head,
     head_records,
     schedule,
@@ -94,16 +93,6 @@ CODESPACE = "evm"
 _DECODED_TXS, _DECODED_BYTES = 10_000, 32 << 20
 # Approximate size in memory of a decoded transaction without its data.
 _TX_OBJECT_BYTES = 2048
-
-
-@dataclass(frozen=True, slots=True)
-class ForkRules:
-    """Settings of a chain's forks: the first fork, and the activations at later heights."""
-
-    first: Fork = OSAKA
-    scheduled: Schedule = ()
-    caps_tx_gas: bool = True
-    """True if the fork's maximum of a transaction's gas limit applies (EIP-7825)."""
 
 
 class EvmApplication(Application):
@@ -133,7 +122,7 @@ class EvmApplication(Application):
         self._state, self._runtime, self._chain_id = state, runtime, chain_id
         self._dev, self._takes_unprotected_txs = dev, takes_unprotected_txs
         self._code_size_limit = code_size_limit
-        self._forks = forks or ForkRules()
+        runtime.rules = self._forks = forks or ForkRules()
         # The latest block, and the environment of the next one.
         self._next: tuple[EvmHead, Environment] | None = None
         self._check_scheduled(head(state))
@@ -318,7 +307,7 @@ class EvmApplication(Application):
             changes={
                 **executed.change.written,
                 **head_records(new_head),
-                **self._new_schedule(block.height),
+                **self._new_schedule(),
             },
         )
 
@@ -337,25 +326,18 @@ class EvmApplication(Application):
             gas_limit=latest.gas_limit,
             base_fee=latest.next_base_fee,
             code_size_limit=self._code_size_limit,
-            fork=fork_at(self._schedule(height), height),
+            fork=fork_at(self._runtime.forks(), height),
             caps_tx_gas=self._forks.caps_tx_gas,
         )
 
-    def _schedule(self, height: int) -> Schedule:
-        """Return the recorded forks; from a height on, the scheduled forks of the setting."""
-        recorded = schedule(self._state)
-        try:
-            return extended(recorded, self._forks.scheduled, height)
-        except ValueError as error:
-            # Another host produced the block at which the fork should have begun.
-            log.warning("NODERPC_EVM_FORKS is ignored: %s", error)
-            self._forks = replace(self._forks, scheduled=())
-            return recorded
-
-    def _new_schedule(self, height: int) -> Mapping[bytes, bytes]:
+    def _new_schedule(self) -> Mapping[bytes, bytes]:
         """Return the new record of the forks; empty if the setting does not change it."""
-        forks = self._schedule(height)
-        return {} if forks == schedule(self._state) else schedule_record(forks)
+        forks = self._runtime.forks()
+        if forks == schedule(self._state):
+            return {}
+        shown = ", ".join(f"{each.fork.name}:{each.height}" for each in forks)
+        log.info("the forks of the chain are %s from now on, by NODERPC_EVM_FORKS", shown)
+        return schedule_record(forks)
 
     def _executed(self, block: BlockRequest, job: ExecuteBlock) -> ExecutedBlock:
         if not block.txs and not self._backoff.has_suspects():

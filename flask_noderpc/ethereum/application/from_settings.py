@@ -10,9 +10,9 @@ from ...errors import ConfigurationError
 from ...lru import CacheMemory
 from ...settings import Settings
 from ..domain.forks import fork_named
-from ..settings import EthereumSettings, takes_unprotected_txs
-from .application import EvmApplication, ForkRules
-from .state import EvmRuntime, ExecutionLimits
+from ..settings import EthereumSettings, caps_tx_gas, takes_unprotected_txs
+from .application import EvmApplication
+from .state import EvmRuntime, ExecutionLimits, ForkRules
 
 
 def evm(
@@ -38,6 +38,6 @@ def evm(
         forks=ForkRules(
             fork_named(own.evm_hardfork),
             own.evm_forks,
-            caps_tx_gas=own.evm_enable_tx_gas_limit or not settings.dev,
+            caps_tx_gas=caps_tx_gas(settings),
         ),
     )

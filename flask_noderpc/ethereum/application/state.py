@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -14,12 +15,14 @@ from ...errors import InvalidBlock, ResultNotFound
 from ...executors.pool import Executors, module_command
 from ...lru import CacheMemory, LRUCache
 from ...protocol.secp256k1eth import keccak
-from ..domain.forks import PRAGUE, Activation, Schedule, fork_named
+from ..domain.forks import OSAKA, PRAGUE, Activation, Fork, Schedule, extended, fork_named
 from ..engine.base import Job
 from ..protocol import accounts, rlp
 from ..protocol.trie import NodeMissing
 from ..protocol.validity import next_base_fee
 from ..state import EvmState
+
+log = logging.getLogger(__name__)
 
 INITIAL_BASE_FEE = 10**9
 """Base fee of the first block, in wei per unit of gas."""
@@ -62,6 +65,16 @@ class EvmHead:
 
         head = cls(number(), items.string("root"), number(), number(), number())
         return head if items.done else replace(head, coinbase=items.string("coinbase"))
+
+
+@dataclass(frozen=True, slots=True)
+class ForkRules:
+    """Settings of a chain's forks: the first fork, and the activations at later heights."""
+
+    first: Fork = OSAKA
+    scheduled: Schedule = ()
+    caps_tx_gas: bool = True
+    """True if the fork's maximum of a transaction's gas limit applies (EIP-7825)."""
 
 
 LATEST = b"evm"
@@ -199,6 +212,7 @@ class EvmRuntime(EvmState):
         keeps_names: bool = False,
     ) -> None:
         self._state, self._limits = state, limits
+        self.rules = ForkRules()
         self.memory = memory or CacheMemory()
         arguments = _absolute(store), str(self.memory.limit)
         command = module_command(f"{__package__}.executor", *arguments)
@@ -217,7 +231,16 @@ class EvmRuntime(EvmState):
         return head.root
 
     def forks(self) -> Schedule:
-        return schedule(self._state)
+        """Return the recorded forks; from the next height on, the scheduled ones."""
+        latest = head(self._state)
+        recorded = schedule(self._state)
+        try:
+            return extended(recorded, self.rules.scheduled, latest.height + 1 if latest else 1)
+        except ValueError as error:
+            # Another host produced the block at which the fork should have begun.
+            log.warning("NODERPC_EVM_FORKS is ignored: %s", error)
+            self.rules = replace(self.rules, scheduled=())
+            return recorded
 
     def record(self, digest: bytes) -> bytes | None:
         return self._node_store.record(digest)

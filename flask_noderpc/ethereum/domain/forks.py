@@ -108,8 +108,6 @@ class Fork:
     """Blob limits of a block; ``None`` before EIP-4844."""
     max_tx_blobs: int
     """Maximum number of blobs of a transaction."""
-    reserve_gas: int
-    """Execution gas whose price is a blob's minimum price; 0 sets no minimum (EIP-7918)."""
     max_block_bytes: int | None
     """Maximum bytes of a block's RLP; ``None`` sets no maximum (EIP-7934)."""
     has_history_contract: bool
@@ -139,7 +137,6 @@ LONDON: Final = Fork(
     max_tx_gas=None,
     blobs=None,
     max_tx_blobs=0,
-    reserve_gas=0,
     max_block_bytes=None,
     has_history_contract=False,
 )
@@ -182,7 +179,6 @@ OSAKA: Final = replace(
     max_tx_gas=1 << 24,
     # EIP-7594.
     max_tx_blobs=6,
-    reserve_gas=1 << 13,
     # EIP-7934: 10 MiB, minus 2 MiB for the consensus layer.
     max_block_bytes=8 << 20,
 )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from array import array
+from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -32,6 +34,8 @@ _ANCESTORS = 256
 
 WORD = (1 << 256) - 1
 MAX_STACK = 1024
+# geth: core/vm/gas_table.go, memoryGasCost.
+_MAX_MEMORY, _UINT64 = 0x1FFFFFFFE0, 1 << 64
 _JUMPDEST, _PUSH0 = 0x5B, 0x5F
 
 # Texts of geth's core/vm/errors.go.
@@ -43,7 +47,7 @@ WRITE_PROTECTION = "write protection"
 class Failure(Exception):
     """Failure of a call frame, with geth's text; all its gas is used up unless it reverted."""
 
-    missing = 0
+    cost = 0
     """Cost of the instruction for which the gas did not suffice; 0 for other failures."""
 
     @property
@@ -62,9 +66,9 @@ class Reverted(Failure):
 class OutOfGas(Failure):
     """Failure of an instruction that costs more gas than is left."""
 
-    def __init__(self, missing: int, text: str = OUT_OF_GAS) -> None:
+    def __init__(self, cost: int, text: str = OUT_OF_GAS) -> None:
         super().__init__(text)
-        self.missing = missing
+        self.cost = cost
 
 
 class Execution:
@@ -85,6 +89,16 @@ class Execution:
         self.refund = 0
         """Refund of gas that the transaction has earned so far."""
         self.logs: list[EmittedLog] = []
+        self._codes: dict[bytes, Code] = {}
+
+    def prepared(self, code: bytes) -> Code:
+        """Return code that frames can run; frames with the same code share it."""
+        found = self._codes.get(code)
+        if found is None:
+            # A few codes above this size would fill the cache that all executions share.
+            is_cached = len(code) <= 2 * CODE_SIZE_LIMIT
+            found = self._codes[code] = _cached_code(code) if is_cached else Code(code)
+        return found
 
     def code_to_run(self, address: bytes) -> tuple[bytes, bytes, int]:
         """Return the account whose code a call runs, the code, and the gas to access it.
@@ -117,6 +131,8 @@ class Execution:
         fork only deletes new ones (EIP-6780)."""
         state = self.state
         balance = state.account(address).balance
+        if self.tracer is not None:
+            self.tracer.selfdestruct(address, beneficiary, balance)
         is_deleted = not self.environment.fork.keeps_destroyed or state.is_new(address)
         state.add_balance(address, -balance)
         if not (is_deleted and beneficiary == address):
@@ -147,16 +163,12 @@ class Frame:
     """Gas that the frame starts with."""
     data: bytes = b""
     """Calldata."""
-    code: bytes
-    """Code to run, with zeros appended."""
+    code: Code
     is_static: bool = False
     is_delegated: bool = False
     """True if the code is another account's (EIP-7702)."""
     return_place: tuple[int, int] = (0, 0)
     """Start and size of the area in the caller's memory to which the output is copied."""
-    code_size: int = field(init=False)
-    marks: bytearray = field(init=False)
-    """Cached results of :func:`is_jump_destination` by position in the code; 0 if unknown."""
     stack: list[int] = field(default_factory=list)
     memory: bytearray = field(default_factory=bytearray)
     pc: int = 0
@@ -175,17 +187,12 @@ class Frame:
     """Refund of gas that the transaction had earned before the frame."""
 
     def __post_init__(self) -> None:
-        self.gas_left, self.code_size = self.gas, len(self.code)
-        # Do not cache code above the size limit: it only comes from state overrides, and a few
-        # of such size would take much memory.
-        is_cached = self.code_size <= 2 * CODE_SIZE_LIMIT
-        prepare = _prepared if is_cached else _prepared.__wrapped__
-        self.code, self.marks = prepare(self.code)
+        self.gas_left = self.gas
 
     @property
     def input(self) -> bytes:
         """Calldata, or the code that creates a contract."""
-        return self.code[: self.code_size] if self.creates else self.data
+        return self.code.raw if self.creates else self.data
 
     @property
     def creates(self) -> bool:
@@ -210,29 +217,35 @@ class Frame:
             raise Failure(OVERFLOW)
         self.stack.append(word)
 
-    def growth(self, *places: tuple[int, int]) -> tuple[int, int]:
-        """Return the memory size in bytes that covers all places (start and size), and the gas
-        for growing to it."""
+    def growth(self, end: int) -> int:
+        """Return the gas for a memory that ends at a position or later."""
         size = len(self.memory)
-        end = max((start + length for start, length in places if length), default=0)
         if end <= size:
-            return size, 0
+            return 0
+        if end > _MAX_MEMORY:
+            # geth: core/vm/interpreter.go and gas_table.go.
+            overflow = "gas uint64 overflow"
+            raise Failure(overflow if end >= _UINT64 else f"{OUT_OF_GAS}: {overflow}")
         words, before = (end + 31) // 32, size // 32
-        return words * 32, 3 * (words - before) + words * words // 512 - before * before // 512
+        return 3 * (words - before) + words * words // 512 - before * before // 512
 
-    def grow(self, size: int) -> None:
-        """Extend the memory with zeros to a size in bytes."""
-        self.memory += bytes(size - len(self.memory))
+    def grow(self, end: int) -> None:
+        """Extend the memory with zeros to the word that ends at a position or later."""
+        if end > len(self.memory):
+            self.memory += bytes((end + 31) // 32 * 32 - len(self.memory))
 
-    def charge_memory(self, gas: int, *places: tuple[int, int]) -> None:
-        """Charge gas, and extend the memory to cover places (start and size) at their cost."""
-        size, cost = self.growth(*places)
-        self.charge(gas + cost)
-        self.memory += bytes(size - len(self.memory))
+    def charge_memory(self, gas: int, start: int, size: int) -> None:
+        """Charge gas, and extend the memory to cover a place at its cost."""
+        end = start + size
+        if not size or end <= len(self.memory):
+            self.charge(gas)
+            return
+        self.charge(gas + self.growth(end))
+        self.grow(end)
 
     def read(self, start: int, size: int) -> bytes:
         """Return a part of the memory, which must have been extended to cover it."""
-        return bytes(self.memory[start : start + size]) if size else b""
+        return bytes(memoryview(self.memory)[start : start + size]) if size else b""
 
     def fail_if_static(self) -> None:
         """Raise :exc:`Failure` if the frame is in a STATICCALL: it can't change the state."""
@@ -273,40 +286,50 @@ class Step:
 # Matches instructions with their data, and ends before a PUSH of more than 8 bytes.
 _SHORT_PUSHES = "|".join(rf"\x{_PUSH0 + size:x}.{{{size}}}" for size in range(1, 9))
 _INSTRUCTIONS = re.compile(rf"(?:[^\x60-\x7f]++|{_SHORT_PUSHES})*+".encode(), re.DOTALL)
-_VALID, _INVALID = 1, 2
+_CHUNK = 64
 
 
-def is_jump_destination(frame: Frame, target: int) -> bool:
-    """Return true if a position of the code has a JUMPDEST that is not data of a PUSH."""
-    marks = frame.marks
-    if target >= frame.code_size:
-        return False
-    if not marks[target]:
-        marks[target] = _VALID if _is_jumpdest(frame.code, marks, target) else _INVALID
-    return marks[target] == _VALID
+class Code:
+    """Code that frames run, and the positions of some of its instructions."""
 
+    __slots__ = ("_starts", "padded", "raw", "size")
 
-def _is_jumpdest(code: bytes, marks: bytearray, target: int) -> bool:
-    if code[target] != _JUMPDEST:
-        return False
-    # Decode instructions from the nearest earlier position that is known to be a JUMPDEST.
-    at = max(0, marks.rfind(_VALID, 0, target))
-    while at < target:
-        found = _INSTRUCTIONS.match(code, at, target)
-        at = found.end() if found else at
-        if at < target:
-            # Skip the PUSH that ended the match: a long one, or one that covers the target.
-            at += 1 + code[at] - _PUSH0
-    return at == target
+    def __init__(self, raw: bytes) -> None:
+        self.raw, self.size = raw, len(raw)
+        self.padded = raw + bytes(33)
+        """The code and zeros: the missing data of a PUSH at its end, and a STOP after it."""
+        self._starts: array[int] | None = None
+
+    def is_jump_destination(self, target: int) -> bool:
+        """Return true if a position has a JUMPDEST that is not data of a PUSH."""
+        if target >= self.size or self.raw[target] != _JUMPDEST:
+            return False
+        if self._starts is None:
+            self._starts = self._found_starts()
+        # Between two of these positions there is no long PUSH, so the target is at an
+        # instruction if the match ends there.
+        start = self._starts[bisect_right(self._starts, target) - 1]
+        found = _INSTRUCTIONS.match(self.raw, start, target)
+        return found is not None and found.end() == target
+
+    def _found_starts(self) -> array[int]:
+        """Return positions of instructions: one for every 64 bytes, and after each long
+        PUSH."""
+        starts, at = array("L", [0]), 0
+        match, code, size = _INSTRUCTIONS.match, self.padded, self.size
+        while at < size:
+            found = match(code, at, at + _CHUNK)
+            end = found.end() if found else at
+            if end < size and _PUSH0 + 8 < code[end] <= _PUSH0 + 32:
+                end += 1 + code[end] - _PUSH0
+            at = end
+            starts.append(at)
+        return starts
 
 
 @lru_cache(64)
-def _prepared(code: bytes) -> tuple[bytes, bytearray]:
-    """Return code with 33 zeros appended, and a mark for each position, 0 until a jump to it.
-
-    The zeros are the missing data of a PUSH at the end of the code, and a STOP after it.
-    """
-    return code + bytes(33), bytearray(len(code))
+def _cached_code(raw: bytes) -> Code:
+    return Code(raw)
 
 
 class Tracer:

@@ -158,7 +158,7 @@ _READS: dict[str, tuple[int, Callable[[Frame], int]]] = {
     "CALLER": (2, lambda frame: int.from_bytes(frame.sender)),
     "CALLVALUE": (2, lambda frame: frame.value),
     "CALLDATASIZE": (2, lambda frame: len(frame.data)),
-    "CODESIZE": (2, lambda frame: frame.code_size),
+    "CODESIZE": (2, lambda frame: frame.code.size),
     "GASPRICE": (2, lambda frame: frame.execution.message.gas_price),
     "RETURNDATASIZE": (2, lambda frame: len(frame.return_data)),
     "COINBASE": (2, lambda frame: int.from_bytes(frame.execution.environment.coinbase)),
@@ -198,7 +198,7 @@ def _exp(frame: Frame) -> None:
 
 def _keccak(frame: Frame) -> None:
     start, size = frame.stack.pop(), frame.stack.pop()
-    frame.charge_memory(_KECCAK_WORD * _words(size), (start, size))
+    frame.charge_memory(_KECCAK_WORD * _words(size), start, size)
     frame.stack.append(int.from_bytes(keccak(frame.read(start, size))))
 
 
@@ -240,7 +240,7 @@ def _copying(read: Callable[[Frame], bytes]) -> OfFrame:
     def run(frame: Frame) -> None:
         stack = frame.stack
         target, start, size = stack.pop(), stack.pop(), stack.pop()
-        frame.charge_memory(_COPIED_WORD * _words(size), (target, size))
+        frame.charge_memory(_COPIED_WORD * _words(size), target, size)
         if size:
             frame.memory[target : target + size] = _slice(read(frame), start, size)
 
@@ -248,7 +248,7 @@ def _copying(read: Callable[[Frame], bytes]) -> OfFrame:
 
 
 _calldatacopy = _copying(lambda frame: frame.data)
-_codecopy = _copying(lambda frame: frame.code[: frame.code_size])
+_codecopy = _copying(lambda frame: frame.code.raw)
 
 
 def _extcodecopy(frame: Frame) -> None:
@@ -256,7 +256,7 @@ def _extcodecopy(frame: Frame) -> None:
     address = address_of(stack.pop())
     target, start, size = stack.pop(), stack.pop(), stack.pop()
     gas = _account_gas(frame, address) + _COPIED_WORD * _words(size)
-    frame.charge_memory(gas, (target, size))
+    frame.charge_memory(gas, target, size)
     if size:
         code = frame.execution.state.code(address)
         frame.memory[target : target + size] = _slice(code, start, size)
@@ -265,7 +265,7 @@ def _extcodecopy(frame: Frame) -> None:
 def _returndatacopy(frame: Frame) -> None:
     stack = frame.stack
     target, start, size = stack.pop(), stack.pop(), stack.pop()
-    frame.charge_memory(_COPIED_WORD * _words(size), (target, size))
+    frame.charge_memory(_COPIED_WORD * _words(size), target, size)
     if start + size > len(frame.return_data):
         raise Failure("return data out of bounds")
     if size:
@@ -275,7 +275,7 @@ def _returndatacopy(frame: Frame) -> None:
 def _mcopy(frame: Frame) -> None:
     stack = frame.stack
     target, start, size = stack.pop(), stack.pop(), stack.pop()
-    frame.charge_memory(_COPIED_WORD * _words(size), (target, size), (start, size))
+    frame.charge_memory(_COPIED_WORD * _words(size), max(target, start), size)
     if size:
         frame.memory[target : target + size] = frame.memory[start : start + size]
 
@@ -283,20 +283,20 @@ def _mcopy(frame: Frame) -> None:
 def _mload(frame: Frame) -> None:
     start = frame.stack.pop()
     if start + 32 > len(frame.memory):
-        frame.charge_memory(0, (start, 32))
+        frame.charge_memory(0, start, 32)
     frame.stack.append(int.from_bytes(frame.memory[start : start + 32]))
 
 
 def _mstore(frame: Frame) -> None:
     start, word = frame.stack.pop(), frame.stack.pop()
     if start + 32 > len(frame.memory):
-        frame.charge_memory(0, (start, 32))
+        frame.charge_memory(0, start, 32)
     frame.memory[start : start + 32] = word.to_bytes(32)
 
 
 def _mstore8(frame: Frame) -> None:
     start, word = frame.stack.pop(), frame.stack.pop()
-    frame.charge_memory(0, (start, 1))
+    frame.charge_memory(0, start, 1)
     frame.memory[start] = word & 0xFF
 
 
@@ -365,7 +365,7 @@ def _logging(count: int) -> OfFrame:
         start, size = stack.pop(), stack.pop()
         topics = tuple(stack.pop().to_bytes(32) for _ in range(count))
         frame.fail_if_static()
-        frame.charge_memory(375 * count + 8 * size, (start, size))
+        frame.charge_memory(375 * count + 8 * size, start, size)
         frame.execution.log(frame.to, topics, frame.read(start, size))
 
     return run
@@ -380,7 +380,7 @@ def _stop(frame: Frame) -> bool:
 
 def _return(frame: Frame) -> bool:
     start, size = frame.stack.pop(), frame.stack.pop()
-    frame.charge_memory(0, (start, size))
+    frame.charge_memory(0, start, size)
     frame.output = frame.read(start, size)
     return True
 
@@ -432,8 +432,8 @@ def _calling(kind: str) -> OfFrame:
         start, size, out, out_size = stack.pop(), stack.pop(), stack.pop(), stack.pop()
         if kind == "CALL" and value:
             frame.fail_if_static()
-        grown, gas = frame.growth((start, size), (out, out_size))
-        gas += _account_gas(frame, callee)
+        end = max(start + size if size else 0, out + out_size if out_size else 0)
+        gas = frame.growth(end) + _account_gas(frame, callee)
         code_address, code, delegate_gas = frame.execution.code_to_run(callee)
         gas += delegate_gas
         if value:
@@ -449,7 +449,7 @@ def _calling(kind: str) -> OfFrame:
         # EIP-150: a caller keeps a 64th of its gas.
         given = min(wanted, left - left // 64)
         frame.gas_left = left - given
-        frame.grow(grown)
+        frame.grow(end)
         keeps_context = kind == "DELEGATECALL"
         frame.subframe = Frame(
             execution=frame.execution,
@@ -461,7 +461,7 @@ def _calling(kind: str) -> OfFrame:
             value=frame.value if keeps_context else value,
             gas=given + _STIPEND if value else given,
             data=frame.read(start, size),
-            code=code,
+            code=frame.execution.prepared(code),
             is_static=frame.is_static or kind == "STATICCALL",
             is_delegated=code_address != callee,
             return_place=(out, out_size),
@@ -484,7 +484,7 @@ def _creating(kind: str) -> OfFrame:
             # geth: core/vm/gas_table.go.
             raise OutOfGas(0, f"{OUT_OF_GAS}: max initcode size exceeded: size {size}")
         word_gas += _KECCAK_WORD if is_salted else 0
-        frame.charge_memory(word_gas * _words(size), (start, size))
+        frame.charge_memory(word_gas * _words(size), start, size)
         code, creator = frame.read(start, size), frame.to
         if is_salted:
             digest = keccak(b"\xff" + creator + salt.to_bytes(32) + keccak(code))
@@ -501,7 +501,7 @@ def _creating(kind: str) -> OfFrame:
             # EIP-150: the creator keeps a 64th of its gas. The machine charges this gas when
             # the subcall ends, as geth's traces exclude it from the instruction's cost.
             gas=frame.gas_left - frame.gas_left // 64,
-            code=code,
+            code=execution.prepared(code),
         )
         return True
 

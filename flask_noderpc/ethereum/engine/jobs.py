@@ -303,12 +303,14 @@ class TraceCall(Job[bytes]):
     overrides: Overrides = field(default_factory=dict)
     txs: tuple[bytes, ...] = ()
     around: Environment | None = None
-    """Environment of the block in which ``txs`` run, if the call has another one."""
+    """Environment of the block in which ``txs`` run; ``None`` for a call after a block."""
 
     def __call__(self, engine: EvmEngine) -> bytes:
-        around = self.around or self.environment
-        world = _begin_block(engine, self.root, around) if self.txs else engine.world(self.root)
-        logs = replay(world, around, self.txs)
+        if self.around is None:
+            world, logs = engine.world(self.root), 0
+        else:
+            world = _begin_block(engine, self.root, self.around)
+            logs = replay(world, self.around, self.txs)
         world.patch(self.overrides)
         _check_message(world, self.environment, self.message)
         output_limit = OutputLimit(self.tracing.max_bytes)

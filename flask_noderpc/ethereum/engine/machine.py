@@ -8,7 +8,7 @@ from ..domain.records import BLOB, GAS_PER_BLOB, Authorization
 from ..protocol.crypto import authority_of
 from ..protocol.execution import created_address
 from ..protocol.validity import floor_gas, intrinsic_gas
-from .base import OPCODES, SELFDESTRUCT, address_of
+from .base import OPCODES
 from .frames import (
     MAX_STACK,
     OVERFLOW,
@@ -21,7 +21,6 @@ from .frames import (
     Step,
     Tracer,
     is_delegation,
-    is_jump_destination,
 )
 from .instructions import table
 from .precompiles import Precompile
@@ -112,24 +111,31 @@ class Machine:
                 state.warm((entry.address, int.from_bytes(key)))
         for authorization in message.authorizations:
             self._delegate(authorization)
-        code_address = to = message.to
-        code, data = message.data, b""
-        if to is None:
+        execution = self._execution
+        if message.to is None:
             to = created_address(sender, nonce)
-        else:
-            code_address, code, _ = self._execution.code_to_run(to)
-            data = message.data
-        state.warm(to)
+            state.warm(to)
+            return Frame(
+                execution=execution,
+                kind="CREATE",
+                sender=sender,
+                to=to,
+                value=message.value,
+                gas=gas,
+                code=execution.prepared(message.data),
+            )
+        state.warm(message.to)
+        code_address, code, _ = execution.code_to_run(message.to)
         return Frame(
-            execution=self._execution,
-            kind="CREATE" if message.to is None else "CALL",
+            execution=execution,
+            kind="CALL",
             sender=sender,
-            to=to,
-            code_address=message.to or b"",
+            to=message.to,
+            code_address=message.to,
             value=message.value,
             gas=gas,
-            data=data,
-            code=code,
+            data=message.data,
+            code=execution.prepared(code),
             is_delegated=code_address != message.to,
         )
 
@@ -195,7 +201,7 @@ class Machine:
             self._begin(frame)
             precompile = self._execution.precompiles.get(frame.code_address)
             if precompile is None or frame.is_delegated:
-                if frame.code_size:
+                if frame.code.size:
                     return True
             else:
                 self._run_precompile(frame, precompile)
@@ -298,7 +304,7 @@ class Machine:
 
     def _execute(self, frame: Frame) -> None:
         """Run instructions until the frame ends or a subcall is next."""
-        instructions, code = self._instructions, frame.code
+        instructions, code = self._instructions, frame.code.padded
         stack, pc, gas = frame.stack, frame.pc, frame.gas_left
         while True:
             op = code[pc]
@@ -327,19 +333,16 @@ class Machine:
         """Run instructions as :meth:`_execute` does, and report each to the tracer."""
         while True:
             pc, gas = frame.pc, frame.gas_left
-            op = frame.code[pc]
+            op = frame.code.padded[pc]
             step = Step(frame, pc, op, gas)
             tracer.step(step)
-            if op == SELFDESTRUCT and frame.stack and not frame.is_static:
-                balance = self._state.account(frame.to).balance
-                tracer.selfdestruct(frame.to, address_of(frame.stack[-1]), balance)
             try:
                 stops = self._step(frame, op)
             except IndexError:
                 tracer.stepped(step, gas - frame.gas_left, UNDERFLOW)
                 raise
             except Failure as failure:
-                tracer.stepped(step, gas - frame.gas_left + failure.missing, failure.text)
+                tracer.stepped(step, gas - frame.gas_left + failure.cost, failure.text)
                 raise
             tracer.stepped(step, gas - frame.gas_left, "")
             if stops:
@@ -347,7 +350,7 @@ class Machine:
 
     def _step(self, frame: Frame, op: int) -> object:
         """Run one instruction; return true if the frame ends or a subcall is next."""
-        stack, code = frame.stack, frame.code
+        stack, code = frame.stack, frame.code.padded
         cost, of_stack, of_frame = self._instructions[op]
         frame.charge(cost)
         frame.pc += 1
@@ -369,7 +372,7 @@ def _next_pc(op: int, pc: int, frame: Frame) -> int:
     target = frame.stack.pop()
     if op != _JUMP and not frame.stack.pop():
         return pc
-    if not is_jump_destination(frame, target):
+    if not frame.code.is_jump_destination(target):
         raise Failure("invalid jump destination")
     return target
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gc
 import tracemalloc
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,7 @@ from flask_noderpc.ethereum.domain.execution import (
     Message,
     StateChange,
 )
+from flask_noderpc.ethereum.engine import frames
 from flask_noderpc.ethereum.engine.evm import Evm
 from flask_noderpc.ethereum.engine.jobs import Patch
 from flask_noderpc.ethereum.protocol.execution import created_address
@@ -105,3 +107,64 @@ def test_a_discarded_world_frees_its_memory() -> None:
         tracemalloc.stop()
     # Without the release, the accounts of ten worlds would stay in memory.
     assert taken < 1_000_000
+
+
+def push(value: int) -> bytes:
+    return b"\x61" + value.to_bytes(2)
+
+
+@pytest.mark.parametrize("size", [49_000, 1 << 20])
+def test_many_jumps_read_the_code_a_bounded_number_of_times(
+    size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each block of the code jumps to the one before, over a PUSH9 with its data."""
+    block = 15
+    count = min(size, 60_000) // block
+    scans = 0
+    found = frames.Code._found_starts
+
+    def counted(self: frames.Code) -> Any:
+        nonlocal scans
+        scans += 1
+        return found(self)
+
+    monkeypatch.setattr(frames.Code, "_found_starts", counted)
+    outcome = Runs(_descending(count, block, size), 30_000_000)(ENGINE)
+    assert (outcome.error, scans) == ("", 1)
+
+
+def _descending(count: int, block: int, size: int) -> bytes:
+    """Return code that enters the last of some blocks; the first one ends it."""
+    start = 4
+    blocks = [b"\x5b".ljust(block, b"\0")]
+    blocks += [
+        b"\x5b" + push(start + at * block) + b"\x56\x68" + bytes(9) for at in range(count - 1)
+    ]
+    return (push(start + (count - 1) * block) + b"\x56" + b"".join(blocks)).ljust(size, b"\0")
+
+
+def test_frames_with_the_same_code_share_it() -> None:
+    # The code calls itself with all its gas, and is far above the limit of a contract.
+    code = bytes.fromhex("5f5f5f5f5f305af100").ljust(1 << 20, b"\0")
+    tracemalloc.start()
+    try:
+        assert Runs(code, 1 << 40)(ENGINE).error == ""
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 32 << 20
+
+
+@pytest.mark.parametrize(
+    ("offset", "error"),
+    [
+        (1 << 32, "out of gas"),
+        (1 << 40, "out of gas: gas uint64 overflow"),
+        (1 << 64, "gas uint64 overflow"),
+        ((1 << 256) - 1, "gas uint64 overflow"),
+    ],
+)
+def test_memory_that_no_gas_can_buy(offset: int, error: str) -> None:
+    # PUSH0, PUSH32 offset, MSTORE.
+    outcome = Runs(b"\x5f\x7f" + offset.to_bytes(32) + b"\x52", 1_000_000)(ENGINE)
+    assert outcome.error == error

@@ -15,7 +15,7 @@ from flask_noderpc.ethereum.domain.execution import (
     Outcome,
 )
 from flask_noderpc.ethereum.engine.evm import Evm
-from flask_noderpc.ethereum.engine.frames import Tracer, _prepared
+from flask_noderpc.ethereum.engine.frames import Tracer, _cached_code
 from flask_noderpc.ethereum.protocol.validity import MAX_INITCODE
 
 from .jobs import ADDRESS, NoRecords
@@ -70,9 +70,9 @@ def test_the_stack_has_its_limits() -> None:
 
 
 def test_code_that_no_contract_may_have_is_not_kept() -> None:
-    before = _prepared.cache_info().misses
+    before = _cached_code.cache_info().misses
     check(bytes(MAX_INITCODE + 1))
-    assert _prepared.cache_info().misses == before
+    assert _cached_code.cache_info().misses == before
 
 
 def test_code_ends_within_a_push() -> None:

@@ -11,8 +11,8 @@ from flask_noderpc import EmbeddedChain, jsoncodec
 from flask_noderpc.backends.base import location
 from flask_noderpc.backends.base.capabilities import MempoolLimits
 from flask_noderpc.chain.clock import ManualClock
-from flask_noderpc.ethereum.application.application import EvmApplication, ForkRules
-from flask_noderpc.ethereum.application.state import EvmRuntime, ExecutionLimits
+from flask_noderpc.ethereum.application.application import EvmApplication
+from flask_noderpc.ethereum.application.state import EvmRuntime, ExecutionLimits, ForkRules
 from flask_noderpc.protocol.secp256k1eth import to_checksum
 from flask_noderpc.testing.node import app_for
 from tests.ethereum.protocol.signing import ACCOUNT, CHAIN_ID, TO, signed

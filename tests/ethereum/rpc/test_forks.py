@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from flask_noderpc.errors import ConfigurationError
-from flask_noderpc.ethereum.application.application import ForkRules
+from flask_noderpc.ethereum.application.state import ForkRules
 from flask_noderpc.ethereum.domain.forks import (
     BPO1,
     CANCUN,
@@ -103,6 +103,18 @@ def test_the_store_remembers_the_forks(tmp_path: Path) -> None:
         assert clz(node, "pending") == 255
 
 
+def test_calls_of_the_next_block_have_its_fork_before_it_is_recorded(tmp_path: Path) -> None:
+    with running(tmp_path, ForkRules(PRAGUE)) as node:
+        node.mine(tx())
+    with running(tmp_path, ForkRules(PRAGUE, (Activation(2, OSAKA),))) as node:
+        assert str(clz(node)).startswith("invalid opcode: CLZ")
+        assert clz(node, "pending") == 255
+        assert node.ask("eth_config")["next"]["precompiles"]["P256VERIFY"]
+        # The fork of an overridden number.
+        other = node.ask("eth_call", {"to": CLZ}, "latest", None, {"number": "0x5"})
+        assert int(other, 16) == 255
+
+
 def test_a_fork_can_be_moved_before_it_begins(tmp_path: Path) -> None:
     with running(tmp_path, ForkRules(PRAGUE, (Activation(9, OSAKA),))) as node:
         node.mine(tx())
@@ -190,7 +202,10 @@ def test_types_of_later_forks_are_refused(tmp_path: Path) -> None:
 def test_a_development_chain_caps_the_gas_of_a_transaction_if_enabled(
     tmp_path: Path, is_enabled: bool
 ) -> None:
-    cap, app = 1 << 24, dev_app(tmp_path, evm_enable_tx_gas_limit=is_enabled)
+    cap, app = (
+        1 << 24,
+        dev_app(tmp_path, evm_enable_tx_gas_limit=is_enabled, evm_gas_cap=1 << 27),
+    )
 
     def ask(method: str, *params: Any) -> dict[str, Any]:
         call = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
@@ -201,6 +216,10 @@ def test_a_development_chain_caps_the_gas_of_a_transaction_if_enabled(
         ask("evm_setBlockGasLimit", hex(3 * cap))
         tx = {"from": FIRST, "to": CLZ, "gas": hex(cap)}
         assert "result" in ask("eth_sendTransaction", tx)
+        # Code that needs all gas: JUMPDEST, PUSH0, JUMP.
+        endless = ask("eth_estimateGas", {"data": "0x5b5f56"}, "pending")["error"]["message"]
+        limit = cap if is_enabled else 3 * cap
+        assert endless == f"gas required exceeds allowance ({limit})"
         reply = ask("eth_sendTransaction", tx | {"gas": hex(cap + 1)})
         if is_enabled:
             text = f"transaction gas limit too high (cap: {cap}, tx: {cap + 1})"

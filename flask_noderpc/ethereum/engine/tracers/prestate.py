@@ -61,9 +61,10 @@ class _Prestate(Recorder):
         self._fresh: list[tuple[bytes, int | None]] = []
         """Accounts and slots that the current instruction accessed first."""
         self._world: World
+        self._deletes_old = False
 
     def begin(self, world: World, environment: Environment, message: Message) -> None:
-        self._world = world
+        self._world, self._deletes_old = world, not environment.fork.keeps_destroyed
         sender = message.sender
         self._see(sender)
         nonce = message.nonce
@@ -129,7 +130,8 @@ class _Prestate(Recorder):
     def stepped(self, step: Step, cost: int, error: str) -> None:
         if not error.startswith(NOT_BEGUN):
             # EIP-6780: SELFDESTRUCT deletes only contracts that the transaction created.
-            if step.op == base.SELFDESTRUCT and step.frame.to in self._created:
+            is_deleted = step.frame.to in self._created or self._deletes_old
+            if step.op == base.SELFDESTRUCT and is_deleted:
                 self._ended[-1].add(step.frame.to)
             return
         for address, slot in reversed(self._fresh):

@@ -26,7 +26,7 @@ from ...engine.jobs import Call, Estimate, ListAccess
 from ...protocol.accounts import account
 from ...protocol.crypto import authority_of
 from ...protocol.execution import created_address
-from ...settings import EthereumSettings
+from ...settings import EthereumSettings, caps_tx_gas
 from ..codec import hex
 from ..codec.call_objects import BlockOverride, CallObject, StateOverride
 from ..codec.params import BlockId, ByHash, Height, Tag
@@ -37,6 +37,7 @@ T = TypeVar("T")
 
 # Gas of a transfer without data, which is the least that any transaction uses.
 _MIN_GAS = 21_000
+_UNCHANGED = BlockChanges()
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,20 +136,27 @@ def prepare_call(ctx: Context, params: CallParams, *, limit_by_block: bool = Fal
     """Return a call on the state after a block, with its gas limited to NODERPC_EVM_GAS_CAP;
     with ``limit_by_block``, omitted gas is the block's limit."""
     header, root = header_and_root(ctx, params.block)
-    environment = params.block_overrides.apply_to(environment_of(ctx, header))
-    cap, gas = ctx.settings.of(EthereumSettings).evm_gas_cap, params.call.gas or 0
+    environment = environment_of(ctx, header, params.block_overrides)
+    own, gas = ctx.settings.of(EthereumSettings), params.call.gas or 0
+    cap = own.evm_gas_cap
     if limit_by_block:
         # geth: eth/gasestimator ignores a gas limit below 21,000.
         gas = gas if gas >= _MIN_GAS else environment.gas_limit
+        max_gas = environment.fork.max_tx_gas
+        if max_gas is not None and caps_tx_gas(ctx.settings):
+            cap = min(cap, max_gas)
     message = message_of(ctx, params.call, environment, min(gas or cap, cap))
     environment = environment_for_call(message, params.call.max_fee_per_blob_gas, environment)
     return Call(root, environment, message, params.overrides or {})
 
 
-def environment_of(ctx: Context, header: Header) -> Environment:
-    """Return the values of a block that EVM code can read, from its header."""
+def environment_of(
+    ctx: Context, header: Header, changes: BlockChanges = _UNCHANGED
+) -> Environment:
+    """Return the values of a block that EVM code can read, from its header and overrides; an
+    overridden number also selects the fork."""
     own = ctx.settings.of(EthereumSettings)
-    return Environment(
+    found = Environment(
         chain_id=own.evm_chain_id,
         number=header.number,
         timestamp=header.timestamp,
@@ -158,8 +166,9 @@ def environment_of(ctx: Context, header: Header) -> Environment:
         code_size_limit=own.evm_code_size_limit,
         prev_randao=header.mix_hash,
         parent_hash=header.parent_hash,
-        fork=fork_at(evm_state(ctx).forks(), header.number),
+        fork=fork_at(evm_state(ctx).forks(), changes.number or header.number),
     )
+    return changes.apply_to(found)
 
 
 def message_of(ctx: Context, args: CallArgs, environment: Environment, gas: int) -> Message:

@@ -266,13 +266,14 @@ def call(ctx: Context, params: TraceCallParams) -> jsoncodec.Raw:
         raise EvmError(f"transaction index {config.tx_index} out of range for block {shown}")
     else:
         root, txs = _root_before(ctx, block.header), txs[: config.tx_index]
-    environment = config.block_overrides.apply_to(around)
+    environment = environment_of(ctx, block.header, config.block_overrides)
     cap = ctx.settings.of(EthereumSettings).evm_gas_cap
     message = message_of(ctx, params.call, environment, min(params.call.gas or cap, cap))
     environment = environment_for_call(message, params.call.max_fee_per_blob_gas, environment)
     overrides: Overrides = config.overrides
     tracing = _tracing(ctx, config)
-    job = TraceCall(root, environment, message, tracing, overrides, txs, around)
+    begun = None if config.tx_index is None else around
+    job = TraceCall(root, environment, message, tracing, overrides, txs, begun)
     return jsoncodec.Raw(_run(ctx, job))
 
 
