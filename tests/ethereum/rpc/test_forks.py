@@ -214,6 +214,8 @@ def test_a_development_chain_caps_the_gas_of_a_transaction_if_enabled(
 
     with closing(chain_of(app)) as chain:
         ask("evm_setBlockGasLimit", hex(3 * cap))
+        # The first block with this limit.
+        chain.produce()
         tx = {"from": FIRST, "to": CLZ, "gas": hex(cap)}
         assert "result" in ask("eth_sendTransaction", tx)
         # Code that needs all gas: JUMPDEST, PUSH0, JUMP.
