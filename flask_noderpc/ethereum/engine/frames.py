@@ -287,22 +287,33 @@ class Step:
 _SHORT_PUSHES = "|".join(rf"\x{_PUSH0 + size:x}.{{{size}}}" for size in range(1, 9))
 _INSTRUCTIONS = re.compile(rf"(?:[^\x60-\x7f]++|{_SHORT_PUSHES})*+".encode(), re.DOTALL)
 _CHUNK = 64
+_VALID, _INVALID = 1, 2
 
 
 class Code:
     """Code that frames run, and the positions of some of its instructions."""
 
-    __slots__ = ("_starts", "padded", "raw", "size")
+    __slots__ = ("_marks", "_starts", "padded", "raw", "size")
 
     def __init__(self, raw: bytes) -> None:
         self.raw, self.size = raw, len(raw)
         self.padded = raw + bytes(33)
         """The code and zeros: the missing data of a PUSH at its end, and a STOP after it."""
         self._starts: array[int] | None = None
+        # Known results of is_jump_destination by position; 0 if a result is not known.
+        self._marks = bytearray(self.size)
 
     def is_jump_destination(self, target: int) -> bool:
         """Return true if a position has a JUMPDEST that is not data of a PUSH."""
-        if target >= self.size or self.raw[target] != _JUMPDEST:
+        if target >= self.size:
+            return False
+        mark = self._marks[target]
+        if not mark:
+            mark = self._marks[target] = _VALID if self._is_jumpdest(target) else _INVALID
+        return mark == _VALID
+
+    def _is_jumpdest(self, target: int) -> bool:
+        if self.raw[target] != _JUMPDEST:
             return False
         if self._starts is None:
             self._starts = self._found_starts()
