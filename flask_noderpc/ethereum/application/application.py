@@ -125,7 +125,7 @@ class EvmApplication(Application):
         runtime.rules = self._forks = forks or ForkRules()
         # The latest block, and the environment of the next one.
         self._next: tuple[EvmHead, Environment] | None = None
-        self._check_scheduled(head(state))
+        self._is_schedule_checked = False
         self._decoded = LRUCache[bytes, Transaction](
             _DECODED_TXS, _DECODED_BYTES, _weight, runtime.memory
         )
@@ -150,6 +150,10 @@ class EvmApplication(Application):
 
     def info(self) -> AppInfo:
         latest = head(self._state)
+        if not self._is_schedule_checked:
+            # The chain's start asks this, and refuses a wrong setting.
+            self._check_scheduled(latest)
+            self._is_schedule_checked = True
         return AppInfo(
             data="evm",
             version="1",
