@@ -107,7 +107,7 @@ def test_health_is_answered_beside_many_waiting_calls_and_subscribers(
             with pytest.raises(InvalidStatus) as refused:
                 stack.enter_context(way.websocket())
             assert refused.value.response.status_code == 503
-            assert b"gunicorn's --threads" in (refused.value.response.body or b"")
+            assert b"gunicorn: --threads" in (refused.value.response.body or b"")
 
         # No waiting call has been answered meanwhile, and /health still responds.
         before = len(answered)
@@ -116,7 +116,7 @@ def test_health_is_answered_beside_many_waiting_calls_and_subscribers(
         assert len(told) == 47
         for _, text in told:
             assert "occupy 6 of the server's 8 threads" in text
-            assert "gunicorn's --threads" in text
+            assert "gunicorn: --threads" in text
 
         # A call on a websocket runs in the websocket's own thread, so it may wait there.
         opened[0].send(json.dumps(call("broadcast_tx_commit", {"tx": "b3duPTE="})))

@@ -145,7 +145,7 @@ def test_a_head_that_went_back_is_not_served(
     standby.start()
     standby.promote()
 
-    until(lambda: "was 2" in refusal(store), "it is noticed")
+    until(lambda: "a latest height of at least 2, got 1" in refusal(store), "it is noticed")
     assert open_host().reads.latest_height() == 1
 
 

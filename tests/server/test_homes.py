@@ -132,7 +132,7 @@ def test_a_chain_opens_only_with_its_application(tmp_path: Path) -> None:
 
     with (
         closing(EmbeddedChain(database, application=MerkleKVStore, produce=False)) as other,
-        pytest.raises(ConfigurationError, match="application 'kvstore'"),
+        pytest.raises(ConfigurationError, match="NODERPC_APPLICATION: expected 'kvstore'"),
     ):
         other.start()
     with closing(EmbeddedChain(database, application=KVStore, produce=False)) as same:
