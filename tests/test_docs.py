@@ -132,4 +132,6 @@ def test_the_page_of_the_architecture_has_the_figures_of_a_call() -> None:
 
     # Python 3.12 and later inline comprehensions, which are calls in earlier versions.
     assert abs(int(found[0][1]) - int(count)) <= 5, done.stderr
-    assert (found[0][0], found[1][0]) == (files, of_transaction)
+    assert found[0][0] == files
+    # One more file is entered if the block is made before the call waits for it.
+    assert abs(int(found[1][0]) - int(of_transaction)) <= 1
