@@ -317,9 +317,11 @@ class EvmApplication(Application):
 
     def _next_environment(self, latest: EvmHead) -> Environment:
         """Return the environment of the next block, without its time and coinbase."""
-        if self._next is None or self._next[0] != latest:
-            self._next = latest, self._environment_after(latest)
-        return self._next[1]
+        # Another thread, whose latest block is another one, may replace the pair meanwhile.
+        known = self._next
+        if known is None or known[0] != latest:
+            known = self._next = latest, self._environment_after(latest)
+        return known[1]
 
     def _environment_after(self, latest: EvmHead) -> Environment:
         height = latest.height + 1

@@ -11,7 +11,6 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from ..domain.execution import (
-    CODE_SIZE_LIMIT,
     DELEGATION,
     OUT_OF_GAS,
     REVERTED,
@@ -20,6 +19,7 @@ from ..domain.execution import (
     Message,
 )
 from ..domain.records import ZERO_HASH
+from ..protocol.validity import MAX_INITCODE
 
 if TYPE_CHECKING:
     # For types only: a server builds jobs without the libraries of precompiled contracts.
@@ -96,7 +96,7 @@ class Execution:
         found = self._codes.get(code)
         if found is None:
             # A few codes above this size would fill the cache that all executions share.
-            is_cached = len(code) <= 2 * CODE_SIZE_LIMIT
+            is_cached = len(code) <= MAX_INITCODE
             found = self._codes[code] = _cached_code(code) if is_cached else Code(code)
         return found
 
