@@ -17,6 +17,8 @@ import pytest
 from eth_abi.abi import encode
 from web3 import Web3
 
+from flask_noderpc.ethereum.application.state import ForkRules
+from flask_noderpc.ethereum.domain.forks import PRAGUE
 from flask_noderpc.ethereum.state import EVM_STATE
 from tests.ethereum.protocol.signing import CHAIN_ID, OTHER, TO, sender
 from tests.helpers.until import PATIENCE, until
@@ -423,7 +425,9 @@ def test_a_fee_below_the_base_fee_is_refused(node: Running) -> None:
 
 
 def test_an_endless_loop_ends(tmp_path: Path) -> None:
-    node = Running(tmp_path, call_s=1, evm_gas_cap=1 << 40, evm_timeout=1)
+    # From Osaka on an estimate has at most the gas of a transaction, and would end.
+    rules = ForkRules(PRAGUE)
+    node = Running(tmp_path, call_s=1, evm_gas_cap=1 << 40, evm_timeout=1, forks=rules)
     try:
         for method in ("eth_call", "eth_estimateGas"):
             unlimited = {"to": LOOPS, "gas": hex(1 << 40)}
