@@ -351,6 +351,12 @@ class Tracer:
     that CREATE passes to the frame of the new contract.
     """
 
+    @property
+    def sees_steps(self) -> bool:
+        """True if the tracer handles instructions; execution is much faster if it does not."""
+        cls = type(self)
+        return cls.step is not Tracer.step or cls.stepped is not Tracer.stepped
+
     def enter(self, frame: Frame) -> None:
         """Handle the beginning of a call frame."""
 

@@ -48,6 +48,7 @@ class Machine:
         self._execution, self._state = execution, execution.state
         self._environment, self._message = execution.environment, execution.message
         self._tracer = execution.tracer
+        self._of_steps = self._tracer if self._tracer and self._tracer.sees_steps else None
         self._fork = execution.environment.fork
         self._instructions = table(self._fork)
 
@@ -182,10 +183,10 @@ class Machine:
         return ``None`` then."""
         frame.subframe = None
         try:
-            if self._tracer is None:
+            if self._of_steps is None:
                 self._execute(frame)
             else:
-                self._trace(frame, self._tracer)
+                self._trace(frame, self._of_steps)
         except IndexError:
             frame.fail(Failure(UNDERFLOW))
         except Failure as failure:

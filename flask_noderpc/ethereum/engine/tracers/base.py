@@ -87,6 +87,10 @@ class MultiTracer(Tracer):
     def __init__(self, tracers: Sequence[Tracer]) -> None:
         self._tracers = tracers
 
+    @property
+    def sees_steps(self) -> bool:
+        return any(tracer.sees_steps for tracer in self._tracers)
+
     def enter(self, frame: Frame) -> None:
         for tracer in self._tracers:
             tracer.enter(frame)
