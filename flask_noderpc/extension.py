@@ -113,7 +113,7 @@ class NodeRPC:
         url_prefix = (_checked_prefix(state.url_prefix) or "").rstrip("/")
         mount = Mount(
             backend,
-            self._routes.with_custom(feature_routes()),
+            self._routes.with_custom(feature_routes(settings)),
             settings,
             dialect,
             url_prefix=url_prefix,

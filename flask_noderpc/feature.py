@@ -216,6 +216,8 @@ class Feature:
     """Aliases of event types, for queries."""
     routes: str = ""
     """Routes of the node RPC, named as ``package.module:name``."""
+    routes_setting: str = ""
+    """Name of the setting that enables these routes; empty to have them on every mount."""
     dev_routes: str = ""
     """Further routes of development chains, for callers on the node's machine only."""
     abci_query: str = ""

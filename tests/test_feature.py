@@ -231,7 +231,7 @@ def with_routes(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         dev_routes=f"{__name__}:DEV_ROUTES",
         abci_query=f"{__name__}:answer",
     )
-    caches = (routes.feature_routes, routes.dev_routes, info.feature_answers)
+    caches = (routes.dev_routes, info.feature_answers)
     found = (*features(), own)
     for module in (routes, info):
         monkeypatch.setattr(module, "features", lambda: found)

@@ -9,6 +9,7 @@ from ..domain import abci, genesis, network, responses
 from ..feature import features, load
 from ..jsonrpc.params import NoParams
 from ..jsonrpc.route import ALWAYS, AT_HEIGHT, OF_RESULTS, Cache, Route, RouteTable, tagged
+from ..settings import Settings
 from . import blocks, consensus, events, info, search, txs, unsafe
 from .blocks import AtHeight
 
@@ -279,8 +280,11 @@ def dev_routes() -> RouteTable:
     )
 
 
-@cache
-def feature_routes() -> RouteTable:
-    """Return the routes that features add to the node's routes on every mount."""
-    names = (each.routes for each in features() if each.routes)
+def feature_routes(settings: Settings) -> RouteTable:
+    """Return the routes that features add to the node's routes under these settings."""
+    names = (
+        each.routes
+        for each in features()
+        if each.routes and (not each.routes_setting or settings.value(each.routes_setting))
+    )
     return RouteTable(row for name in names for row in load(name))

@@ -35,6 +35,8 @@ FEATURE = Feature(
     settings=CosmosSettings,
     apis=(_REST,),
     applications={"bank": _BANK},
+    routes="flask_noderpc.cosmos.history:ROUTES",
+    routes_setting="rest",
     dev_routes="flask_noderpc.cosmos.dev_routes:DEV_ROUTES",
     abci_query="flask_noderpc.cosmos.services:answer",
 )

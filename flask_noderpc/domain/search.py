@@ -114,6 +114,8 @@ class Page:
     offset: int
     limit: int
     newest_first: bool = False
+    wants_total: bool = True
+    """False if the caller ignores the total number of results; the total may be wrong then."""
 
 
 MIN_ROWS, ROWS_PER_S = 10_000, 500_000

@@ -13,7 +13,7 @@ from dataclasses import replace
 from ..domain.abci import Event, EventAttribute
 from ..feature import EventAliases
 
-_EVENT, _ALIAS = "ethereum_tx", "ethereum"
+_EVENT, _ALIAS, _CALLS = "ethereum_tx", "ethereum", "evm_calls"
 _SENDER, _MODULE = b"sender", (b"module", b"evm")
 _ADDRESS = re.compile(r"0[xX][0-9a-fA-F]{40}", re.ASCII)
 
@@ -53,4 +53,4 @@ def _is_address(value: str) -> bool:
     return len(value) == 42 and _ADDRESS.fullmatch(value) is not None
 
 
-ALIASES = EventAliases(frozenset((_EVENT, _ALIAS)), _with_aliases, _is_address)
+ALIASES = EventAliases(frozenset((_EVENT, _ALIAS, _CALLS)), _with_aliases, _is_address)

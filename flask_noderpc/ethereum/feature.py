@@ -14,7 +14,10 @@ _EVM = ApplicationKind(
     state_key=b"evm",
     blocks_needed=257,
     genesis_members=frozenset({"alloc"}),
-    dev_defaults={"json_rpc_enable": True, "evm_api": "eth,net,web3,txpool,debug,trace"},
+    dev_defaults={
+        "json_rpc_enable": True,
+        "evm_api": "eth,net,web3,txpool,debug,trace,ots,noderpc",
+    },
     is_dev_default=True,
 )
 

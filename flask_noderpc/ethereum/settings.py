@@ -107,7 +107,7 @@ class EthereumSettings:
         ("eth", "net", "web3"),
         NAMES,
         "Enabled namespaces of the EVM layer, from ``eth``, ``web3``, ``net``, ``txpool``,"
-        " ``debug`` and ``trace``.",
+        " ``debug``, ``trace``, ``ots`` and ``noderpc``.",
         flags=("--evm.rpc.api", "--json-rpc.api"),
     )
     evm_chain_id: int = setting(
@@ -166,6 +166,15 @@ class EthereumSettings:
         flags=("--enable-tx-gas-limit",),
         is_of_chain=True,
     )
+    evm_record_calls: bool = setting(
+        "ethereum",
+        False,
+        SWITCH,
+        "True to record the internal calls of each transaction in its events, so that"
+        " ``noderpc_getTransactionsByAddress`` and Otterscan's methods find them; a development"
+        " chain always does.",
+        is_of_chain=True,
+    )
     evm_timeout: float = setting(
         "ethereum",
         5.0,
@@ -214,3 +223,8 @@ def takes_unprotected_txs(settings: Settings) -> bool:
 def caps_tx_gas(settings: Settings) -> bool:
     """Return true if a transaction's gas limit has the fork's maximum (EIP-7825)."""
     return settings.of(EthereumSettings).evm_enable_tx_gas_limit or not settings.dev
+
+
+def records_calls(settings: Settings) -> bool:
+    """Return true if the internal calls of transactions are recorded."""
+    return settings.of(EthereumSettings).evm_record_calls or settings.dev

@@ -32,6 +32,11 @@ class EvmState(ABC):
         """Return the chain's forks by height, oldest first."""
         return (Activation(0, OSAKA),)
 
+    def calls_recorded_since(self) -> int | None:
+        """Return the height from which on each block's results have the internal calls of its
+        transactions; ``None``, the default, if the latest block's don't."""
+        return None
+
     @abstractmethod
     def run(self, job: Job[T], client: str = "") -> T:
         """Return the result of a job, within its time limit; raise

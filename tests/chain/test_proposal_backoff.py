@@ -16,7 +16,7 @@ from flask_noderpc.errors import BlockNotExecuted, ExecutorDied
 from flask_noderpc.ethereum.application import state as runtime
 from flask_noderpc.ethereum.application.application import EvmApplication
 from flask_noderpc.ethereum.application.patches import Change, app_state, patch_tx
-from flask_noderpc.ethereum.application.state import ExecutionLimits, ForkRules
+from flask_noderpc.ethereum.application.state import ChainRules, ExecutionLimits
 from flask_noderpc.ethereum.engine.base import Job
 from flask_noderpc.ethereum.state import EVM_STATE
 
@@ -57,7 +57,7 @@ def chain(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[EmbeddedCh
             EvmRuntime(state, location.location_of(path).path, limits),
             CHAIN_ID,
             dev=True,
-            forks=ForkRules(caps_tx_gas=False),
+            rules=ChainRules(caps_tx_gas=False),
         ),
         dev=True,
         app_state=app_state({sender(ACCOUNT): 10**22, sender(OTHER): 10**22}),

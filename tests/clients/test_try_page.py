@@ -80,7 +80,9 @@ def urls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
             max_waiting_calls=1,
             broadcast_timeout=0.2,
         )
-    dev = dev_app(tmp_path_factory.mktemp("dev"), evm_api="eth,net,web3,txpool,debug,trace")
+    dev = dev_app(
+        tmp_path_factory.mktemp("dev"), evm_api="eth,net,web3,txpool,debug,trace,ots,noderpc"
+    )
     ethereum = chain_of(dev)
     ethereum.start()
     ethereum.mempool.submit(transfer(0))

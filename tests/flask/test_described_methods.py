@@ -178,7 +178,7 @@ BUMP = "0x" + calling("bump", 5).hex()
 CALL = {"from": FIRST, "to": "$contract", "data": BUMP}
 TRANSFER = {"from": FIRST, "to": TO, "value": "0x1", "gas": "0x5208"}
 WORD = "0x" + "00" * 31 + "2a"
-ALL_API = "eth,net,web3,txpool,debug,trace"
+ALL_API = "eth,net,web3,txpool,debug,trace,ots,noderpc"
 
 # "$" and a method stand for the result of that method before.
 EVM_CALLS: dict[str, list[list[Any]]] = {
@@ -270,6 +270,22 @@ EVM_CALLS: dict[str, list[list[Any]]] = {
     "trace_filter": [[{"fromBlock": "$height"}]],
     "trace_replayTransaction": [["$tx", ["trace"]]],
     "trace_replayBlockTransactions": [["$height", ["trace"]]],
+    "ots_getApiLevel": [[]],
+    "ots_hasCode": [["$contract"], [FIRST, 1]],
+    "ots_getContractCreator": [["$contract"]],
+    "ots_getTransactionBySenderAndNonce": [[FIRST, "0x1"]],
+    "ots_traceTransaction": [["$tx"], ["$creation"]],
+    "ots_getInternalOperations": [["$tx"]],
+    "ots_getTransactionError": [["$tx"]],
+    "ots_getBlockDetails": [["$height"], [1]],
+    "ots_getBlockDetailsByHash": [["$block"]],
+    "ots_getBlockTransactions": [["$height", 0, 25]],
+    "ots_searchTransactionsBefore": [[FIRST, 0, 25]],
+    "ots_searchTransactionsAfter": [[FIRST, "0x0", "0x19"]],
+    "noderpc_getTransactionsByAddress": [
+        [FIRST],
+        [FIRST, {"limit": 1, "order": "asc", "internal": False, "fromBlock": "0x1"}],
+    ],
     "eth_signTransaction": [[{**TRANSFER, "nonce": "0x9", "gasPrice": "0x77359400"}]],
     "eth_requestAccounts": [[]],
     "eth_sign": [[FIRST, "0x00"]],

@@ -32,7 +32,7 @@ from tests.helpers.http import client_call
 from tests.http import chain
 from tests.wire.collect_answers import ARGUMENTS
 
-ALL_API = "eth,net,web3,txpool,debug,trace"
+ALL_API = "eth,net,web3,txpool,debug,trace,ots,noderpc"
 
 
 @pytest.fixture(scope="module")

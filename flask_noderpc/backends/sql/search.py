@@ -92,11 +92,10 @@ def _find_places(
         {term: row for term, row in values.items() if row},
         most,
     )
-    if len(terms) == 1 and search.is_any_height:
-        if plan.values:
-            return _page_of_value(at, plan, *plan.values[terms[0]], page)
-        if terms[0].is_existence:
-            return _page_of_key(at, plan, terms[0], page)
+    if len(terms) == 1 and plan.values and (search.is_any_height or not page.wants_total):
+        return _page_of_value(at, plan, *plan.values[terms[0]], page)
+    if len(terms) == 1 and search.is_any_height and terms[0].is_existence:
+        return _page_of_key(at, plan, terms[0], page)
     return _run(at, plan, terms, page)
 
 

@@ -37,7 +37,6 @@ from ...errors import (
 from ...lru import LRUCache
 from ...protocol.comet.hashes import tx_hash
 from ..domain.execution import (
-    CODE_SIZE_LIMIT,
     NO_STORAGE,
     Account,
     AccountOverride,
@@ -69,9 +68,10 @@ from .proposals import Backoff, select_txs
 from .state import (
     BLOCKS_NEEDED,
     INITIAL_BASE_FEE,
+    ChainRules,
     EvmHead,
     EvmRuntime,
-    ForkRules,
+    calls_changes,
     head,
     head_records,
     schedule,
@@ -116,13 +116,11 @@ class EvmApplication(Application):
         *,
         dev: bool = False,
         takes_unprotected_txs: bool = False,
-        code_size_limit: int = CODE_SIZE_LIMIT,
-        forks: ForkRules | None = None,
+        rules: ChainRules | None = None,
     ) -> None:
         self._state, self._runtime, self._chain_id = state, runtime, chain_id
         self._dev, self._takes_unprotected_txs = dev, takes_unprotected_txs
-        self._code_size_limit = code_size_limit
-        runtime.rules = self._forks = forks or ForkRules()
+        runtime.rules = self._rules = rules or ChainRules()
         # The latest block, and the environment of the next one.
         self._next: tuple[EvmHead, Environment] | None = None
         self._is_schedule_checked = False
@@ -133,11 +131,11 @@ class EvmApplication(Application):
 
     def _check_scheduled(self, latest: EvmHead | None) -> Schedule:
         """Return the forks of the chain; refuse a setting that it can't have."""
-        first = (Activation(0, self._forks.first),)
+        first = (Activation(0, self._rules.first),)
         recorded = first if latest is None else schedule(self._state)
         height = 1 if latest is None else latest.height + 1
         try:
-            return extended(recorded, self._forks.scheduled, height)
+            return extended(recorded, self._rules.scheduled, height)
         except ValueError as error:
             raise ConfigurationError(f"NODERPC_EVM_FORKS: {error}") from None
 
@@ -164,7 +162,7 @@ class EvmApplication(Application):
 
     def init_chain(self, genesis: Genesis) -> InitChain:
         overrides = evm_genesis.accounts(genesis.app_state)
-        if self._dev and self._forks.first.has_history_contract:
+        if self._dev and self._rules.first.has_history_contract:
             # Deploy the contract of EIP-2935, as in anvil's genesis.
             contract = AccountOverride(nonce=1, code=HISTORY_CODE)
             overrides = {HISTORY_ADDRESS: contract, **overrides}
@@ -290,7 +288,13 @@ class EvmApplication(Application):
         if patched.state is not None:
             executed = ExecutedBlock(patched.state, (None,) * len(txs))
         else:
-            job = ExecuteBlock(latest.root, environment, tuple(txs), contracts_send=self._dev)
+            job = ExecuteBlock(
+                latest.root,
+                environment,
+                tuple(txs),
+                contracts_send=self._dev,
+                records_calls=self._rules.records_calls,
+            )
             executed = self._executed(block, job)
         results = tuple(_results(block, executed))
         gas = sum(result.gas_used for result in results)
@@ -312,6 +316,7 @@ class EvmApplication(Application):
                 **executed.change.written,
                 **head_records(new_head),
                 **self._new_schedule(),
+                **calls_changes(self._state, block.height, records=self._rules.records_calls),
             },
         )
 
@@ -331,9 +336,9 @@ class EvmApplication(Application):
             timestamp=0,
             gas_limit=latest.gas_limit,
             base_fee=latest.next_base_fee,
-            code_size_limit=self._code_size_limit,
+            code_size_limit=self._rules.code_size_limit,
             fork=fork_at(self._runtime.forks(), height),
-            caps_tx_gas=self._forks.caps_tx_gas,
+            caps_tx_gas=self._rules.caps_tx_gas,
         )
 
     def _new_schedule(self) -> Mapping[bytes, bytes]:
@@ -445,7 +450,7 @@ def _rejected(reason: str) -> ExecTxResult:
 def _result(
     raw: bytes, tx: Transaction, outcome: Outcome, index: int, height: int
 ) -> ExecTxResult:
-    run = TransactionResult(tx, outcome.gas_used, outcome.error, outcome.logs)
+    run = TransactionResult(tx, outcome.gas_used, outcome.error, outcome.logs, outcome.calls)
     return ExecTxResult(
         gas_wanted=tx.gas,
         gas_used=outcome.gas_used,

@@ -10,9 +10,9 @@ from ...errors import ConfigurationError
 from ...lru import CacheMemory
 from ...settings import Settings
 from ..domain.forks import fork_named
-from ..settings import EthereumSettings, caps_tx_gas, takes_unprotected_txs
+from ..settings import EthereumSettings, caps_tx_gas, records_calls, takes_unprotected_txs
 from .application import EvmApplication
-from .state import EvmRuntime, ExecutionLimits, ForkRules
+from .state import ChainRules, EvmRuntime, ExecutionLimits
 
 
 def evm(
@@ -34,10 +34,11 @@ def evm(
         own.evm_chain_id,
         dev=settings.dev,
         takes_unprotected_txs=takes_unprotected_txs(settings),
-        code_size_limit=own.evm_code_size_limit,
-        forks=ForkRules(
+        rules=ChainRules(
             fork_named(own.evm_hardfork),
             own.evm_forks,
             caps_tx_gas=caps_tx_gas(settings),
+            code_size_limit=own.evm_code_size_limit,
+            records_calls=records_calls(settings),
         ),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -15,6 +15,7 @@ from ...errors import InvalidBlock, ResultNotFound
 from ...executors.pool import Executors, module_command
 from ...lru import CacheMemory, LRUCache
 from ...protocol.secp256k1eth import keccak
+from ..domain.execution import CODE_SIZE_LIMIT
 from ..domain.forks import OSAKA, PRAGUE, Activation, Fork, Schedule, extended, fork_named
 from ..engine.base import Job
 from ..protocol import accounts, rlp
@@ -68,13 +69,17 @@ class EvmHead:
 
 
 @dataclass(frozen=True, slots=True)
-class ForkRules:
-    """Settings of a chain's forks: the first fork, and the activations at later heights."""
+class ChainRules:
+    """Rules by which a chain's blocks are made; forks begin with the first one."""
 
     first: Fork = OSAKA
     scheduled: Schedule = ()
     caps_tx_gas: bool = True
     """True if the fork's maximum of a transaction's gas limit applies (EIP-7825)."""
+    code_size_limit: int = CODE_SIZE_LIMIT
+    """Maximum bytes of a contract's code (EIP-170)."""
+    records_calls: bool = False
+    """True to record the internal calls of transactions in their events."""
 
 
 LATEST = b"evm"
@@ -118,11 +123,37 @@ def _decoded_schedule(stored: bytes) -> Schedule:
     return tuple(forks)
 
 
+_CALLS = b"evm:calls"
+
+
+def calls_recorded_since(state: AppState) -> int | None:
+    """Return the height from which on each block's results have the internal calls; ``None``
+    if the latest block's don't."""
+    stored = state.get(_CALLS)
+    return None if stored is None else int.from_bytes(stored)
+
+
+def calls_changes(
+    state: AppState, height: int, *, records: bool
+) -> Mapping[bytes, bytes | None]:
+    """Return the change of the height since which internal calls are recorded, when a block is
+    made with or without them."""
+    is_known = state.get(_CALLS) is not None
+    if is_known == records:
+        return {}
+    return {_CALLS: height.to_bytes(8) if records else None}
+
+
 def undo_changes(state: AppState, latest: int, height: int) -> dict[bytes, bytes | None]:
     """Return the records to change, or to delete (``None``), so that the block at ``height``
     becomes the latest; height 0 is the genesis."""
     removed = range(height + 1, latest + 1)
-    return {**{_AT % each: None for each in removed}, LATEST: state.get(_AT % height)}
+    changes = {**{_AT % each: None for each in removed}, LATEST: state.get(_AT % height)}
+    since = calls_recorded_since(state)
+    if since is not None and since > height:
+        # The next block records again from when on it has the calls.
+        changes[_CALLS] = None
+    return changes
 
 
 def head_records(new_head: EvmHead) -> dict[bytes, bytes]:
@@ -212,7 +243,7 @@ class EvmRuntime(EvmState):
         keeps_names: bool = False,
     ) -> None:
         self._state, self._limits = state, limits
-        self.rules = ForkRules()
+        self.rules = ChainRules()
         self.memory = memory or CacheMemory()
         arguments = _absolute(store), str(self.memory.limit)
         command = module_command(f"{__package__}.executor", *arguments)
@@ -241,6 +272,9 @@ class EvmRuntime(EvmState):
             log.warning("NODERPC_EVM_FORKS is ignored: %s", error)
             self.rules = replace(self.rules, scheduled=())
             return recorded
+
+    def calls_recorded_since(self) -> int | None:
+        return calls_recorded_since(self._state)
 
     def record(self, digest: bytes) -> bytes | None:
         return self._node_store.record(digest)

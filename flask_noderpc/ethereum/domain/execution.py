@@ -250,6 +250,30 @@ class EmittedLog:
     data: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """Transfer of ether, creation or self-destruction of a contract inside a transaction."""
+
+    kind: str
+    """``CALL``, ``CREATE``, ``CREATE2`` or ``SELFDESTRUCT``."""
+    sender: bytes
+    to: bytes
+    """Recipient of the ether, or the new contract."""
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class InternalCalls:
+    """Accounts in the call frames of a transaction, besides its sender and its recipient."""
+
+    accounts: tuple[bytes, ...] = ()
+    """Callers, callees and beneficiaries of self-destructions, also of frames that failed."""
+    created: tuple[bytes, ...] = ()
+    """New contracts, including the one that the transaction itself creates."""
+    operations: tuple[Operation, ...] = ()
+    """Operations below the outermost frame, without those of frames that failed."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """Result of executing a message."""
@@ -264,6 +288,8 @@ class Outcome:
     logs: tuple[EmittedLog, ...] = ()
     created: bytes | None = None
     """Address of the new contract; ``None`` if the message is a call."""
+    calls: InternalCalls = InternalCalls()
+    """Internal calls, if they are recorded."""
 
     @property
     def reverted(self) -> bool:

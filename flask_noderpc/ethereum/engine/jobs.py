@@ -26,6 +26,7 @@ from ..protocol.validity import floor_gas, intrinsic_gas
 from .base import EvmEngine, Job, World
 from .frames import Tracer
 from .tracers.base import Deadline, MultiTracer, Origin, OutputLimit, TracerConfig
+from .tracers.internal_calls import InternalCallsTracer
 from .tracers.prestate import AccessListTracer
 
 
@@ -68,6 +69,8 @@ class ExecuteBlock(Job[ExecutedBlock]):
     """Encoded transactions; on a development chain also patches, as state overrides."""
     contracts_send: bool = False
     """True if accounts with code may send signed transactions, which EIP-3607 forbids."""
+    records_calls: bool = False
+    """True to record the internal calls of each transaction."""
 
     def __call__(self, engine: EvmEngine) -> ExecutedBlock:
         world = _begin_block(engine, self.root, self.environment)
@@ -91,7 +94,11 @@ class ExecuteBlock(Job[ExecutedBlock]):
         except InvalidTransaction as error:
             return RefusedTransaction(str(error))
         message = message_of(tx, self.environment.base_fee)
-        return tx, world.run(self.environment, message)
+        if not self.records_calls:
+            return tx, world.run(self.environment, message)
+        tracer = InternalCallsTracer(self.environment.fork.addresses)
+        outcome = world.run(self.environment, message, tracer)
+        return tx, replace(outcome, calls=tracer.calls)
 
 
 def _begin_block(engine: EvmEngine, root: bytes, environment: Environment) -> World:

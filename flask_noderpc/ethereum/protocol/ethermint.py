@@ -20,14 +20,15 @@ from ...domain.abci import BlockResults, Event, EventAttribute, ExecTxResult
 from ...protocol import protobuf
 from ...protocol.protobuf import Message
 from ...protocol.secp256k1eth import to_checksum
-from ..domain.execution import EmittedLog
+from ..domain.execution import EmittedLog, InternalCalls, Operation
 from ..domain.records import Transaction
 from .crypto import from_hex
 
 TX, LOGS, MESSAGE = "ethereum_tx", "tx_log", "message"
 BLOOM, GAS = "block_bloom", "block_gas"
-# Event type of this package's own test chains; no module of a real chain uses it.
+# Event types of this package's own chains; no module of a real chain uses them.
 COINBASE = "block_coinbase"
+CALLS = "evm_calls"
 # Event types of evmos: x/feemarket; version 20 changed the first to the second.
 _FEE_MARKETS = ("fee_market", "evm_fee_market")
 
@@ -192,6 +193,7 @@ class TransactionResult:
     gas_used: int
     error: str = ""
     logs: tuple[EmittedLog, ...] = ()
+    calls: InternalCalls = InternalCalls()
 
 
 def tx_events(
@@ -216,7 +218,47 @@ def tx_events(
             Event("tx_log", tuple(_logs(run, index, height))),
             event("message", module="evm", sender=sender, txType=str(run.tx.type)),
         )
+        if calls := tuple(_calls(run.calls)):
+            events.append(Event(CALLS, calls))
     return tuple(events)
+
+
+def _calls(calls: InternalCalls) -> Iterator[EventAttribute]:
+    for key, addresses in ((b"account", calls.accounts), (b"created", calls.created)):
+        for address in addresses:
+            yield EventAttribute(key, to_checksum(address).encode())
+    for made in calls.operations:
+        text = {
+            "type": made.kind,
+            "from": _hex(made.sender),
+            "to": _hex(made.to),
+            "value": str(made.value),
+        }
+        yield EventAttribute(b"operation", jsoncodec.encode(text), index=False)
+
+
+class _OperationText(jsoncodec.Struct, rename={"kind": "type", "sender": "from"}):
+    """JSON of an operation in an event ``evm_calls``."""
+
+    kind: str
+    sender: str
+    to: str
+    value: str
+
+
+def operations(events: Iterable[Event]) -> list[Operation]:
+    """Return the operations in the events of a transaction, in order."""
+    texts = (
+        jsoncodec.decode(attribute.value, _OperationText)
+        for event in events
+        if event.type == CALLS
+        for attribute in event.attributes
+        if attribute.key == b"operation"
+    )
+    return [
+        Operation(text.kind, from_hex(text.sender, 20), from_hex(text.to, 20), int(text.value))
+        for text in texts
+    ]
 
 
 def event(kind: str, **attributes: str) -> Event:

@@ -11,13 +11,14 @@ from ...jsonrpc.params import NoParams
 from ...jsonrpc.route import WHEN_FOUND, Route, RouteTable, tagged
 from ..api import DEV_NAMESPACES, NAMESPACES
 from ..domain import records
+from ..domain.records import PlainNumber
 from ..protocol.blocks import BlockView
 from ..protocol.execution import Receipt
 from .dev import signing
 from .dev.routes import DEV_ROUTES
 from .execution import account, calls, debug, parity, sending, simulate, state
 from .execution.state import UnreadParams, needs_state
-from .queries import blocks, fees, logs, node
+from .queries import blocks, fees, history, logs, node, otterscan
 from .subscriptions import filters
 
 SESSION_METHODS = frozenset({"eth_subscribe", "eth_unsubscribe"})
@@ -338,6 +339,63 @@ _TRACE = (
     ),
 )
 
+_OTTERSCAN = (
+    Route("ots_getApiLevel", otterscan.api_level, NoParams, PlainNumber),
+    Route("ots_hasCode", otterscan.has_code, otterscan.HasCodeParams, bool),
+    Route("ots_getContractCreator", otterscan.contract_creator, otterscan.AddressParams, dict),
+    Route(
+        "ots_getTransactionBySenderAndNonce",
+        otterscan.by_sender_and_nonce,
+        account.SenderAndNonceParams,
+        bytes,
+    ),
+    Route("ots_traceTransaction", otterscan.trace, blocks.TransactionParams, tuple),
+    Route(
+        "ots_getInternalOperations",
+        otterscan.internal_operations,
+        blocks.TransactionParams,
+        tuple,
+    ),
+    Route("ots_getTransactionError", otterscan.error, blocks.TransactionParams, str),
+    Route("ots_getBlockDetails", otterscan.block_details, otterscan.NumberParams, dict),
+    Route(
+        "ots_getBlockDetailsByHash",
+        otterscan.block_details_by_hash,
+        blocks.BlockHashParams,
+        dict,
+    ),
+    Route(
+        "ots_getBlockTransactions",
+        otterscan.block_transactions,
+        otterscan.BlockTransactionsParams,
+        dict,
+    ),
+    Route(
+        "ots_searchTransactionsBefore",
+        otterscan.search_before,
+        otterscan.SearchParams,
+        dict,
+        reads_index=True,
+    ),
+    Route(
+        "ots_searchTransactionsAfter",
+        otterscan.search_after,
+        otterscan.SearchParams,
+        dict,
+        reads_index=True,
+    ),
+)
+
+_HISTORY = (
+    Route(
+        "noderpc_getTransactionsByAddress",
+        history.by_address,
+        history.HistoryParams,
+        dict,
+        reads_index=True,
+    ),
+)
+
 EVM_ROUTES = RouteTable(
     (
         *tagged("Node", _NODE),
@@ -349,6 +407,8 @@ EVM_ROUTES = RouteTable(
         *tagged("Mempool", _TXPOOL),
         *tagged("Debugging", _DEBUG),
         *tagged("Traces", _TRACE),
+        *tagged("Otterscan", _OTTERSCAN),
+        *tagged("History", _HISTORY),
         *(Route(name, needs_state, UnreadParams, str, tag="Refused") for name in _NEED_STATE),
     )
 )

@@ -12,7 +12,7 @@ from flask_noderpc.backends.base import location
 from flask_noderpc.backends.base.capabilities import MempoolLimits
 from flask_noderpc.chain.clock import ManualClock
 from flask_noderpc.ethereum.application.application import EvmApplication
-from flask_noderpc.ethereum.application.state import EvmRuntime, ExecutionLimits, ForkRules
+from flask_noderpc.ethereum.application.state import ChainRules, EvmRuntime, ExecutionLimits
 from flask_noderpc.protocol.secp256k1eth import to_checksum
 from flask_noderpc.testing.node import app_for
 from tests.ethereum.protocol.signing import ACCOUNT, CHAIN_ID, TO, signed
@@ -32,7 +32,7 @@ class Running:
         waiting: int = 32,
         mempool: MempoolLimits | None = None,
         app_state: Any = None,
-        forks: ForkRules | None = None,
+        forks: ChainRules | None = None,
         dev: bool = False,
         **settings: Any,
     ) -> None:
@@ -48,7 +48,7 @@ class Running:
                 EvmRuntime(state, location.location_of(path).path, limits, keeps_names=dev),
                 CHAIN_ID,
                 dev=dev,
-                forks=forks,
+                rules=forks,
             ),
             app_state=jsoncodec.encode(app_state or {"alloc": alloc()}),
             limits=mempool,

@@ -17,7 +17,7 @@ import pytest
 from eth_abi.abi import encode
 from web3 import Web3
 
-from flask_noderpc.ethereum.application.state import ForkRules
+from flask_noderpc.ethereum.application.state import ChainRules
 from flask_noderpc.ethereum.domain.forks import PRAGUE
 from flask_noderpc.ethereum.state import EVM_STATE
 from tests.ethereum.protocol.signing import CHAIN_ID, OTHER, TO, sender
@@ -426,7 +426,7 @@ def test_a_fee_below_the_base_fee_is_refused(node: Running) -> None:
 
 def test_an_endless_loop_ends(tmp_path: Path) -> None:
     # From Osaka on an estimate has at most the gas of a transaction, and would end.
-    rules = ForkRules(PRAGUE)
+    rules = ChainRules(PRAGUE)
     node = Running(tmp_path, call_s=1, evm_gas_cap=1 << 40, evm_timeout=1, forks=rules)
     try:
         for method in ("eth_call", "eth_estimateGas"):

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from flask_noderpc.errors import ConfigurationError
-from flask_noderpc.ethereum.application.state import ForkRules
+from flask_noderpc.ethereum.application.state import ChainRules
 from flask_noderpc.ethereum.domain.forks import (
     BPO1,
     CANCUN,
@@ -36,7 +36,7 @@ HISTORY = f"0x{HISTORY_ADDRESS.hex()}"
 
 
 @contextmanager
-def running(folder: Path, forks: ForkRules | None = None, **more: Any) -> Iterator[Running]:
+def running(folder: Path, forks: ChainRules | None = None, **more: Any) -> Iterator[Running]:
     node = Running(folder, app_state=STATE, forks=forks, **more)
     with closing(node):
         yield node
@@ -54,7 +54,7 @@ def test_a_new_chain_has_the_rules_of_osaka(tmp_path: Path) -> None:
 
 
 def test_an_instruction_of_a_later_fork_is_named(tmp_path: Path) -> None:
-    with running(tmp_path, ForkRules(PRAGUE)) as node:
+    with running(tmp_path, ChainRules(PRAGUE)) as node:
         assert clz(node) == (
             "invalid opcode: CLZ, which is defined from osaka on; this block has the rules of"
             " prague: see NODERPC_EVM_HARDFORK and NODERPC_EVM_FORKS"
@@ -62,7 +62,7 @@ def test_an_instruction_of_a_later_fork_is_named(tmp_path: Path) -> None:
 
 
 def test_each_block_is_executed_and_traced_by_its_own_rules(tmp_path: Path) -> None:
-    scheduled = ForkRules(PRAGUE, (Activation(3, OSAKA), Activation(9, BPO1)))
+    scheduled = ChainRules(PRAGUE, (Activation(3, OSAKA), Activation(9, BPO1)))
     with running(tmp_path, scheduled) as node:
         receipts = [node.mine(tx(nonce, to=CLZ, value=0, gas=90_000))[0] for nonce in range(3)]
         assert [each["status"] for each in receipts] == ["0x0", "0x0", "0x1"]
@@ -88,10 +88,10 @@ def test_each_block_is_executed_and_traced_by_its_own_rules(tmp_path: Path) -> N
 
 
 def test_the_store_remembers_the_forks(tmp_path: Path) -> None:
-    with running(tmp_path, ForkRules(PRAGUE)) as node:
+    with running(tmp_path, ChainRules(PRAGUE)) as node:
         node.mine(tx())
     # Another first fork changes nothing, and a later height is added.
-    later = ForkRules(CANCUN, (Activation(3, OSAKA),))
+    later = ChainRules(CANCUN, (Activation(3, OSAKA),))
     with running(tmp_path, later) as node:
         node.mine(tx(1))
         assert str(clz(node)).startswith("invalid opcode: CLZ")
@@ -104,9 +104,9 @@ def test_the_store_remembers_the_forks(tmp_path: Path) -> None:
 
 
 def test_calls_of_the_next_block_have_its_fork_before_it_is_recorded(tmp_path: Path) -> None:
-    with running(tmp_path, ForkRules(PRAGUE)) as node:
+    with running(tmp_path, ChainRules(PRAGUE)) as node:
         node.mine(tx())
-    with running(tmp_path, ForkRules(PRAGUE, (Activation(2, OSAKA),))) as node:
+    with running(tmp_path, ChainRules(PRAGUE, (Activation(2, OSAKA),))) as node:
         assert str(clz(node)).startswith("invalid opcode: CLZ")
         assert clz(node, "pending") == 255
         assert node.ask("eth_config")["next"]["precompiles"]["P256VERIFY"]
@@ -116,21 +116,21 @@ def test_calls_of_the_next_block_have_its_fork_before_it_is_recorded(tmp_path: P
 
 
 def test_a_fork_can_be_moved_before_it_begins(tmp_path: Path) -> None:
-    with running(tmp_path, ForkRules(PRAGUE, (Activation(9, OSAKA),))) as node:
+    with running(tmp_path, ChainRules(PRAGUE, (Activation(9, OSAKA),))) as node:
         node.mine(tx())
-    with running(tmp_path, ForkRules(PRAGUE, (Activation(2, OSAKA),))) as node:
+    with running(tmp_path, ChainRules(PRAGUE, (Activation(2, OSAKA),))) as node:
         node.mine(tx(1))
         assert clz(node) == 255
     # After the fork has begun, the setting still agrees with the store.
-    with running(tmp_path, ForkRules(PRAGUE, (Activation(2, OSAKA),))) as node:
+    with running(tmp_path, ChainRules(PRAGUE, (Activation(2, OSAKA),))) as node:
         assert clz(node) == 255
 
 
 def test_a_fork_can_t_begin_at_a_block_that_exists(tmp_path: Path) -> None:
-    with running(tmp_path, ForkRules(PRAGUE)) as node:
+    with running(tmp_path, ChainRules(PRAGUE)) as node:
         node.mine(tx())
         node.mine(tx(1))
-    late = ForkRules(PRAGUE, (Activation(2, OSAKA),))
+    late = ChainRules(PRAGUE, (Activation(2, OSAKA),))
     with (
         pytest.raises(ConfigurationError, match="at least 3 for osaka, got 2"),
         running(tmp_path, late),
@@ -143,7 +143,7 @@ def test_a_later_fork_follows_the_first(tmp_path: Path, fork: Fork) -> None:
     text = f"expected a fork after osaka, which the chain has, got {fork.name}"
     with (
         pytest.raises(ConfigurationError, match=text),
-        running(tmp_path, ForkRules(OSAKA, (Activation(5, fork),))),
+        running(tmp_path, ChainRules(OSAKA, (Activation(5, fork),))),
     ):
         pass
 
@@ -151,9 +151,9 @@ def test_a_later_fork_follows_the_first(tmp_path: Path, fork: Fork) -> None:
 def test_a_fork_that_another_host_did_not_schedule_is_ignored(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with running(tmp_path, ForkRules(PRAGUE)) as node:
+    with running(tmp_path, ChainRules(PRAGUE)) as node:
         node.mine(tx())
-        with running(tmp_path, ForkRules(PRAGUE, (Activation(3, OSAKA),))) as other:
+        with running(tmp_path, ChainRules(PRAGUE, (Activation(3, OSAKA),))) as other:
             other.send(tx(1))
             # The host without the setting produces the blocks at which the fork should begin.
             for _ in range(3):
@@ -165,7 +165,7 @@ def test_a_fork_that_another_host_did_not_schedule_is_ignored(
 
 @pytest.mark.sqlite
 def test_a_store_without_a_record_of_forks_goes_on_with_prague(tmp_path: Path) -> None:
-    with running(tmp_path, ForkRules(PRAGUE)) as node:
+    with running(tmp_path, ChainRules(PRAGUE)) as node:
         (receipt,) = node.mine(tx(to=CLZ, value=0, gas=90_000))
         trace = node.ask("debug_traceTransaction", receipt["transactionHash"])
     with closing(sqlite3.connect(tmp_path / "noderpc.db")) as store, store:
@@ -186,14 +186,14 @@ def authorized() -> dict[str, Any]:
 
 
 def test_types_of_later_forks_are_refused(tmp_path: Path) -> None:
-    with running(tmp_path, ForkRules(LONDON)) as node:
+    with running(tmp_path, ChainRules(LONDON)) as node:
         refused = node.refused(tx(**authorized()))
         assert refused.startswith("transaction type not supported: type 4 rejected")
         (receipt,) = node.mine(tx())
         assert receipt["status"] == "0x1"
     folder = tmp_path / "prague"
     folder.mkdir()
-    with running(folder, ForkRules(PRAGUE)) as node:
+    with running(folder, ChainRules(PRAGUE)) as node:
         (receipt,) = node.mine(tx(**authorized()))
         assert receipt["status"] == "0x1"
 

@@ -58,7 +58,7 @@ class CallRecorder(Recorder):
             return
         self._output_limit.take(_FRAME_BYTES + 2 * len(frame.input))
         gas = frame.gas if frame.depth else self._limit
-        made = _frame(frame.kind, _caller(frame), callee(frame), gas)
+        made = _frame(frame.kind, caller(frame), callee(frame), gas)
         made["input"] = data(frame.input)
         if frame.kind != "STATICCALL":
             made["value"] = hex(frame.value)
@@ -133,7 +133,7 @@ class CallRecorder(Recorder):
         return top
 
 
-def _caller(frame: Frame) -> bytes:
+def caller(frame: Frame) -> bytes:
     """Return the ``from`` address of a call: the sender, or for DELEGATECALL and CALLCODE the
     account whose storage the code uses."""
     return frame.to if frame.kind in ("DELEGATECALL", "CALLCODE") else frame.sender

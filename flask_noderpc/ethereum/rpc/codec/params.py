@@ -10,6 +10,7 @@ from typing import Any
 from .... import jsoncodec
 from ....wire import params as wire
 from ....wire.dialect import ParamRules
+from ....wire.json_schema import typed
 from ....wire.params import ParamField
 from . import hex
 
@@ -179,6 +180,18 @@ class BlockNumber(ParamField):
         if height > _MAX_INT64:
             raise ValueError("block number larger than int64")
         return height
+
+
+class PlainBlockNumber(BlockNumber):
+    """A block by its height, which may be a JSON number, or by its tag; Otterscan sends
+    numbers."""
+
+    in_json = typed("integer", "string")
+
+    def from_json(self, value: Any) -> Height:
+        """Return a height or a tag."""
+        is_number = isinstance(value, int) and not isinstance(value, bool)
+        return super().from_json(f"{value:#x}" if is_number and value >= 0 else value)
 
 
 class MemberNames:

@@ -1,0 +1,260 @@
+"""Transactions of an address, with the internal calls that a chain records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from ....domain.search import TxResult
+from ....events.history import History, Place, lowest_searched
+from ....jsonrpc.context import Context
+from ....jsonrpc.params import Params, param
+from ....protocol.secp256k1eth import to_checksum
+from ....wire.params import ParamField
+from ...domain.execution import Operation
+from ...protocol import ethermint
+from ...protocol.execution import Receipt, transaction_hashes
+from ...state import EVM_STATE
+from ..codec.params import Address, Bool, Height, Tag, mismatch
+from ..codec.params import PlainBlockNumber as BlockNumber
+from ..errors import PrunedHistory
+from ..reader import SearchBudget, reader
+
+_DIRECT = ("ethereum_tx.sender", "ethereum_tx.recipient", f"{ethermint.CALLS}.created")
+_INTERNAL = f"{ethermint.CALLS}.account"
+# Ethermint's own event of a transaction lacks the sender, which is in this one.
+_SENDER = "message.sender"
+
+_DEFAULT_LIMIT, _MAX_LIMIT = 25, 100
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A transaction of an address."""
+
+    receipt: Receipt
+    operations: tuple[Operation, ...]
+    """All internal operations of the transaction."""
+    place: Place
+
+    def is_internal(self, address: bytes) -> bool:
+        """Return true if the address is only in internal calls of the transaction."""
+        tx, receipt = self.receipt.transaction, self.receipt
+        created = receipt.contract_address if receipt.succeeded else None
+        return address not in (tx.sender, tx.to, created)
+
+
+def transactions_of(
+    ctx: Context,
+    address: bytes,
+    span: range,
+    *,
+    newest_first: bool,
+    internal: bool = True,
+    after: Place | None = None,
+) -> Iterator[Found]:
+    """Yield the transactions of an address in a range of heights, after a place.
+
+    Raise :exc:`~flask_noderpc.errors.SearchTooCostly`.
+    """
+    keys = [*_DIRECT, *([_INTERNAL] if internal else [])]
+    if EVM_STATE.find(ctx.backend) is None:
+        keys.append(_SENDER)
+    for found in _of_keys(ctx, address, span, keys, newest_first, after):
+        if internal or not found.is_internal(address):
+            yield found
+
+
+def creation_of(ctx: Context, address: bytes) -> Found | None:
+    """Return the latest transaction that created a contract at an address, or ``None``."""
+    span = range(reader(ctx).first, reader(ctx).latest + 1)
+    return next(_of_keys(ctx, address, span, _DIRECT[2:], True, None), None)
+
+
+def _of_keys(
+    ctx: Context,
+    address: bytes,
+    span: range,
+    keys: list[str] | tuple[str, ...],
+    newest_first: bool,
+    after: Place | None,
+) -> Iterator[Found]:
+    history = History(
+        ctx.backend.reads,
+        to_checksum(address),
+        keys,
+        span.start,
+        span.stop - 1,
+        newest_first,
+        SearchBudget(ctx.settings).limits,
+    )
+    for record in history.txs(after):
+        yield from _found(ctx, address, record)
+
+
+def _found(ctx: Context, address: bytes, record: TxResult) -> Iterator[Found]:
+    block = reader(ctx).block_at(record.height)
+    if block is None:
+        raise PrunedHistory
+    hashes = transaction_hashes(record.tx)
+    operations = tuple(ethermint.operations(record.result.events))
+    place = Place(record.height, record.index)
+    found = [
+        Found(receipt, operations, place)
+        for receipt in block.receipts
+        if receipt.encoded.hash in hashes
+    ]
+    if len(found) > 1:
+        # A transaction of the Cosmos SDK may have several of Ethereum, of other accounts too.
+        found = [each for each in found if not each.is_internal(address)] or found
+    yield from found
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryOptions:
+    """Page, order and range of blocks of an address's transactions."""
+
+    cursor: Place | None = None
+    limit: int = _DEFAULT_LIMIT
+    newest_first: bool = True
+    internal: bool = True
+    first: Height = Tag.EARLIEST
+    last: Height = Tag.LATEST
+
+
+_MEMBERS = ("cursor", "limit", "order", "internal", "fromBlock", "toBlock")
+
+
+class Options(ParamField):
+    """The options of ``noderpc_getTransactionsByAddress``."""
+
+    json_type = "object"
+
+    def from_json(self, value: Any) -> HistoryOptions:
+        """Return the options; raise :exc:`ValueError` for an unknown or a wrong one."""
+        if not isinstance(value, dict):
+            raise mismatch(value, "HistoryOptions")
+        given = {name: each for name, each in value.items() if each is not None}
+        for name in given:
+            if name not in _MEMBERS:
+                raise ValueError(
+                    f"expected options from {', '.join(_MEMBERS)}, got {name[:40]!r}"
+                )
+        return HistoryOptions(**_read(given))
+
+
+def _read(given: Mapping[str, Any]) -> dict[str, Any]:
+    read: dict[str, Any] = {}
+    if "cursor" in given:
+        if not isinstance(given["cursor"], str):
+            raise mismatch(given["cursor"], "string")
+        read["cursor"] = Place.parse(given["cursor"])
+    if "limit" in given:
+        read["limit"] = page_size("limit", given["limit"])
+    if "order" in given:
+        read["newest_first"] = is_newest_first(given["order"])
+    if "internal" in given:
+        read["internal"] = Bool().from_json(given["internal"])
+    for name, member in (("first", "fromBlock"), ("last", "toBlock")):
+        if member in given:
+            read[name] = BlockNumber().from_json(given[member])
+    return read
+
+
+def page_size(name: str, value: Any) -> int:
+    """Return the number of entries in a page; raise :exc:`ValueError` for another value."""
+    try:
+        size = BlockNumber().from_json(value)
+    except ValueError:
+        size = Tag.LATEST
+    if isinstance(size, int) and 0 < size <= _MAX_LIMIT:
+        return size
+    raise ValueError(
+        f"{name}: expected a number from 1 to {_MAX_LIMIT}, got {str(value)[:40]!r}"
+    )
+
+
+def is_newest_first(order: object) -> bool:
+    """Return true for ``desc``, false for ``asc``; raise :exc:`ValueError` for another
+    order."""
+    if order not in ("asc", "desc"):
+        raise ValueError(f"order: expected asc or desc, got {str(order)[:40]!r}")
+    return order == "desc"
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryParams(Params):
+    """Parameters of ``noderpc_getTransactionsByAddress``."""
+
+    address: bytes = param(Address(), doc="Address of the account.")
+    options: HistoryOptions = param(
+        Options(),
+        default=HistoryOptions(),
+        doc="cursor of the page before; limit, at most 100; order, desc or asc; internal, false"
+        " to leave out internal calls; fromBlock and toBlock.",
+    )
+
+
+def by_address(ctx: Context, params: HistoryParams) -> dict[str, Any]:
+    """The transactions of an address, page by page, with the blocks that could not be
+    searched."""
+    chosen, chain = params.options, reader(ctx)
+    low = max(chain.height(chosen.first), chain.first)
+    if chosen.first is Tag.EARLIEST:
+        low = chain.first
+    high = min(chain.height(chosen.last), chain.latest)
+    found = list(
+        islice(
+            transactions_of(
+                ctx,
+                params.address,
+                range(low, high + 1),
+                newest_first=chosen.newest_first,
+                internal=chosen.internal,
+                after=chosen.cursor,
+            ),
+            chosen.limit + 1,
+        )
+    )
+    page = found[: chosen.limit]
+    return {
+        "transactions": tuple(_shown(each, params.address) for each in page),
+        "cursor": str(page[-1].place) if len(found) > len(page) else None,
+        "fromBlock": low,
+        "toBlock": high,
+        "missing": tuple(_missing(ctx, low, high, internal=chosen.internal)),
+    }
+
+
+def _shown(found: Found, address: bytes) -> dict[str, Any]:
+    receipt = found.receipt
+    return {
+        "transaction": receipt.in_block,
+        "status": int(receipt.succeeded),
+        "gasUsed": receipt.gas_used,
+        "contractAddress": receipt.contract_address,
+        "internal": found.is_internal(address),
+        "operations": tuple(
+            {"type": each.kind, "from": each.sender, "to": each.to, "value": each.value}
+            for each in found.operations
+            if address in (each.sender, each.to)
+        ),
+    }
+
+
+def _missing(ctx: Context, low: int, high: int, *, internal: bool) -> Iterator[dict[str, Any]]:
+    """Yield the ranges of blocks that are not searched, each with the reason."""
+    lowest = lowest_searched(ctx.backend.reads)
+    if low < min(lowest, high + 1):
+        yield _range(low, min(high, lowest - 1), "pruned")
+    evm = EVM_STATE.find(ctx.backend)
+    since = evm.calls_recorded_since() if evm else None
+    begin, end = max(low, lowest), high if since is None else min(high, since - 1)
+    if internal and begin <= end:
+        yield _range(begin, end, "internal calls not recorded (NODERPC_EVM_RECORD_CALLS)")
+
+
+def _range(first: int, last: int, reason: str) -> dict[str, Any]:
+    return {"fromBlock": first, "toBlock": last, "reason": reason}
