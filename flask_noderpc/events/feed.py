@@ -37,7 +37,8 @@ class HeightSource:
 
     After a reorg of a test chain, replaced heights are delivered again. ``refute`` is called
     with a reason if the results of the last delivered height turn out to be wrong, or are
-    missing.
+    missing. ``begin`` is called with the height after which delivery begins, and ``revert``
+    with the height after which it begins again; both also get the number of the last reorg.
     """
 
     def __init__(
@@ -45,9 +46,12 @@ class HeightSource:
         reads: ChainReads,
         deliver: Callable[[int], None],
         refute: Callable[[str], None] = lambda reason: None,
+        begin: Callable[[int, int], None] = lambda height, reorg: None,
+        revert: Callable[[int, int], None] = lambda height, reorg: None,
     ) -> None:
         self._reads = reads
         self._deliver, self._refute = deliver, refute
+        self._begin, self._revert = begin, revert
         self._delivered = 0
         self._reorgs = self._refuted = 0
 
@@ -55,7 +59,9 @@ class HeightSource:
         """Return the latest height."""
         self._reorgs, _ = self._reads.reorgs_since(0)
         self._refuted, _ = self._reads.refuted_since(0)
-        return self._reads.latest_height()
+        latest = self._reads.latest_height()
+        self._begin(latest, self._reorgs)
+        return latest
 
     def poll(self, after: int, timeout_s: float) -> int:
         """Deliver the next height if it arrives before the timeout; return the new cursor."""
@@ -65,6 +71,7 @@ class HeightSource:
         if self._delivered in refuted:
             self._refute(f"the next header refuted the results of block {self._delivered}")
         if lowest is not None:
+            self._revert(min(after, lowest), self._reorgs)
             return min(after, lowest)
         if latest <= after:
             return after

@@ -19,7 +19,13 @@ from ..wire.params import Text
 from .context import ANONYMOUS, Permissions
 from .dispatch import Dispatcher
 from .params import NoParams, Params, param
-from .subscriptions import ClientSubscriptions, EventBuffers, QueryHub, Subscription
+from .subscriptions import (
+    ClientSubscriptions,
+    EventBuffer,
+    EventBuffers,
+    QueryHub,
+    Subscription,
+)
 
 K = TypeVar("K", bound=Hashable)
 T = TypeVar("T", bound=Hashable)
@@ -71,15 +77,23 @@ class WebSocketSession(ABC, Generic[K, T]):
     def overflowed(self, subscription: Subscription) -> Iterable[bytes]:
         """Return the last messages of a subscription that fell behind its event buffer."""
 
-    def _open(self, name: K, topic: T, request_id: bytes, head: bytes) -> None:
+    def _open(
+        self,
+        name: K,
+        topic: T,
+        request_id: bytes,
+        head: bytes,
+        make: Callable[[bytes, EventBuffer[T], int, bytes], Subscription] = Subscription,
+    ) -> None:
         """Add a subscription to a topic; ``head`` is the JSON before each of its events."""
         buffer, cursor = self._buffers.join(topic, self._wake)
         try:
             self._follow(topic)
+            made = make(request_id, buffer, cursor, head)
         except Exception:
             self._buffers.leave(buffer, self._wake)
             raise
-        self._subscriptions.add(name, Subscription(request_id, buffer, cursor, head))
+        self._subscriptions.add(name, made)
 
     def settle(self, seconds: float) -> bool:
         """Send the responses of calls that wait for the store, waiting at most ``seconds``;
@@ -263,7 +277,7 @@ class Session(WebSocketSession[Query, Query]):
 
     def overflowed(self, subscription: Subscription) -> Iterable[bytes]:
         """Return CometBFT's notice that a subscription was canceled."""
-        reason = subscription.buffer.reason_before(subscription.cursor)
+        reason = subscription.reason
         hint = "the events have been replaced; read the blocks again, and subscribe again"
         if not reason:
             reason = "internal subscription event buffer is out of capacity"

@@ -172,7 +172,7 @@ class EventBuffers(Generic[K]):
 _TOO_SLOW = "too slow"
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, weakref_slot=True)
 class Subscription:
     """A cursor in an event buffer; ``head`` is the JSON before each event of this
     subscriber."""
@@ -182,6 +182,11 @@ class Subscription:
     cursor: int
     head: bytes
     has_begun: bool = False
+
+    @property
+    def reason(self) -> str:
+        """Reason why the subscription ended; empty if the client fell behind."""
+        return self.buffer.reason_before(self.cursor)
 
     def take(self) -> Iterator[bytes] | None:
         """Return messages with the new events, and advance the cursor; return ``None`` if some

@@ -70,7 +70,13 @@ class EvmLayer(Layer):
         }
         self._hub = EvmHub(ctx)
         self._blocks = Feed(
-            HeightSource(ctx.backend.reads, self._hub.publish_block, self._hub.cancel_newest),
+            HeightSource(
+                ctx.backend.reads,
+                self._hub.publish_block,
+                self._hub.cancel_newest,
+                self._hub.begin,
+                self._hub.revert,
+            ),
             lambda: self._hub.has_block_subscribers,
         )
         self._waiting = Feed(

@@ -134,6 +134,10 @@ class Reader:
         except (HeightNotAvailable, ResultNotFound):
             return None
 
+    def cached(self, block_hash: bytes) -> Block | None:
+        """Return a block from the cache, also if the chain no longer has it; or ``None``."""
+        return self._blocks.get(block_hash)
+
     def parent(self, block: Block) -> Block | None:
         """Return the block before a block of the chain, or ``None``."""
         header = block.partial_header

@@ -204,7 +204,7 @@ _LOGS = (
     Route(
         "eth_getLogs",
         logs.get_logs,
-        logs.LogFilterParams,
+        logs.LogQueryParams,
         tuple,
         chain_only=True,
         reads_index=True,

@@ -7,11 +7,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from .... import jsoncodec
+from ....events.history import Place
 from ....wire.params import ParamField
 from ...domain.records import Log
 from ..errors import EvmError
 from . import hex
-from .params import BlockNumber, Hash, Height, MemberNames, Tag, mismatch
+from .params import (
+    BlockNumber,
+    Hash,
+    Height,
+    MemberNames,
+    Tag,
+    is_newest_first,
+    mismatch,
+    read_page_size,
+)
 
 # geth: eth/filters/api.go.
 MAX_TOPICS = 4
@@ -65,6 +75,47 @@ class FilterObject(ParamField):
             first=_block(first),
             last=_block(last),
             block_hash=None if block_hash is None else Hash().from_json(block_hash),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LogQuery:
+    """A filter with the page of its logs to return; the cursor of a page is the place of its
+    last log: the height, and the log's index in the block."""
+
+    filter: LogFilter
+    cursor: Place | None = None
+    limit: int | None = None
+    newest_first: bool = False
+    is_paged: bool = False
+    """True if the client asks for a page."""
+
+
+# Maximum logs in a page.
+_MAX_PAGE = 10_000
+_PAGE = MemberNames("cursor", "limit", "order")
+
+
+class LogQueryObject(FilterObject):
+    """A filter object with the additional members ``cursor``, ``limit`` and ``order``."""
+
+    def from_json(self, value: Any) -> LogQuery:  # type: ignore[override]
+        """Return the query; raise :exc:`ValueError` for a wrong page."""
+        log_filter = super().from_json(value)
+        page = {name: each for name, each in _PAGE.of(value).items() if each is not None}
+        cursor = page.get("cursor")
+        if cursor is not None and not isinstance(cursor, str):
+            raise mismatch(cursor, "string")
+        if page and log_filter.block_hash is not None:
+            raise ValueError("blockHash: expected fromBlock and toBlock with a page")
+        return LogQuery(
+            log_filter,
+            cursor=None if cursor is None else Place.parse(cursor),
+            limit=read_page_size("limit", page["limit"], _MAX_PAGE)
+            if "limit" in page
+            else None,
+            newest_first="order" in page and is_newest_first(page["order"]),
+            is_paged=bool(page),
         )
 
 

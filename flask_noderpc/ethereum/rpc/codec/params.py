@@ -194,6 +194,26 @@ class PlainBlockNumber(BlockNumber):
         return super().from_json(f"{value:#x}" if is_number and value >= 0 else value)
 
 
+def read_page_size(name: str, value: Any, most: int) -> int:
+    """Return the number of entries in a page, from a JSON number or a hex string; raise
+    :exc:`ValueError` for another value."""
+    try:
+        size = PlainBlockNumber().from_json(value)
+    except ValueError:
+        size = 0
+    if isinstance(size, int) and 0 < size <= most:
+        return size
+    raise ValueError(f"{name}: expected a number from 1 to {most}, got {str(value)[:40]!r}")
+
+
+def is_newest_first(order: object) -> bool:
+    """Return true for ``desc``, false for ``asc``; raise :exc:`ValueError` for another
+    order."""
+    if order not in ("asc", "desc"):
+        raise ValueError(f"order: expected asc or desc, got {str(order)[:40]!r}")
+    return order == "desc"
+
+
 class MemberNames:
     """The names of the members that a JSON object may have.
 

@@ -17,8 +17,16 @@ from ...domain.execution import Operation
 from ...protocol import ethermint
 from ...protocol.execution import Receipt, transaction_hashes
 from ...state import EVM_STATE
-from ..codec.params import Address, Bool, Height, Tag, mismatch
-from ..codec.params import PlainBlockNumber as BlockNumber
+from ..codec.params import (
+    Address,
+    Bool,
+    Height,
+    PlainBlockNumber,
+    Tag,
+    is_newest_first,
+    mismatch,
+    read_page_size,
+)
 from ..errors import PrunedHistory
 from ..reader import SearchBudget, reader
 
@@ -27,7 +35,9 @@ _INTERNAL = f"{ethermint.CALLS}.account"
 # Ethermint's own event of a transaction lacks the sender, which is in this one.
 _SENDER = "message.sender"
 
-_DEFAULT_LIMIT, _MAX_LIMIT = 25, 100
+_DEFAULT_LIMIT = 25
+MAX_LIMIT = 100
+"""Maximum transactions in a page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,36 +162,15 @@ def _read(given: Mapping[str, Any]) -> dict[str, Any]:
             raise mismatch(given["cursor"], "string")
         read["cursor"] = Place.parse(given["cursor"])
     if "limit" in given:
-        read["limit"] = page_size("limit", given["limit"])
+        read["limit"] = read_page_size("limit", given["limit"], MAX_LIMIT)
     if "order" in given:
         read["newest_first"] = is_newest_first(given["order"])
     if "internal" in given:
         read["internal"] = Bool().from_json(given["internal"])
     for name, member in (("first", "fromBlock"), ("last", "toBlock")):
         if member in given:
-            read[name] = BlockNumber().from_json(given[member])
+            read[name] = PlainBlockNumber().from_json(given[member])
     return read
-
-
-def page_size(name: str, value: Any) -> int:
-    """Return the number of entries in a page; raise :exc:`ValueError` for another value."""
-    try:
-        size = BlockNumber().from_json(value)
-    except ValueError:
-        size = Tag.LATEST
-    if isinstance(size, int) and 0 < size <= _MAX_LIMIT:
-        return size
-    raise ValueError(
-        f"{name}: expected a number from 1 to {_MAX_LIMIT}, got {str(value)[:40]!r}"
-    )
-
-
-def is_newest_first(order: object) -> bool:
-    """Return true for ``desc``, false for ``asc``; raise :exc:`ValueError` for another
-    order."""
-    if order not in ("asc", "desc"):
-        raise ValueError(f"order: expected asc or desc, got {str(order)[:40]!r}")
-    return order == "desc"
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,14 +19,14 @@ from ...domain.execution import REVERTED
 from ...domain.records import PlainNumber
 from ...protocol.blocks import Block, BlockView
 from ...protocol.execution import Receipt
-from ..codec.params import Address, Height, PlainBlockNumber, Tag
+from ..codec.params import Address, Height, PlainBlockNumber, Tag, read_page_size
 from ..codec.trace_config import TraceConfig
 from ..errors import EvmError
 from ..execution import account, debug, state
 from ..execution.account import SenderAndNonceParams
 from ..queries.blocks import BlockHashParams, TransactionParams, find
 from ..reader import reader
-from .history import Found, creation_of, page_size, transactions_of
+from .history import MAX_LIMIT, Found, creation_of, transactions_of
 
 _API_LEVEL = 8
 _SELECTOR_BYTES = 4
@@ -194,7 +194,7 @@ class PageSize(ParamField):
 
     def from_json(self, value: Any) -> int:
         """Return the number; raise :exc:`ValueError` for one that is not from 1 to 100."""
-        return page_size("pageSize", value)
+        return read_page_size("pageSize", value, MAX_LIMIT)
 
 
 @dataclass(frozen=True, slots=True)

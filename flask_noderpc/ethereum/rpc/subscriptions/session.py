@@ -6,8 +6,11 @@ geth: rpc/subscription.go. Subscription IDs are random, and valid only on their 
 from __future__ import annotations
 
 import secrets
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from weakref import WeakSet
 
 from .... import jsoncodec
 from ....errors import Busy, ResultNotFound
@@ -16,12 +19,23 @@ from ....jsonrpc.dispatch import Dispatcher, SessionMethods
 from ....jsonrpc.params import NoParams, Params, param
 from ....jsonrpc.session import Peer, WebSocketSession
 from ....jsonrpc.subscriptions import EventBuffer, EventBuffers, Subscription
+from ...protocol.blocks import Block
 from ...settings import EthereumSettings
 from ..codec.params import Id
 from ..errors import EvmError
 from ..queries.node import syncing
 from ..reader import reader
-from .topics import BlockTopic, EncodedBlock, Pending, Syncing, Topic, kind_of
+from .replay import Replay
+from .topics import (
+    BlockTopic,
+    EncodedBlock,
+    Logs,
+    LogsSubscriptionParams,
+    Pending,
+    Syncing,
+    Topic,
+    kind_of,
+)
 
 MAX_PER_CONNECTION = 100
 """Maximum subscriptions of one websocket."""
@@ -32,9 +46,14 @@ class EvmHub(EventBuffers[Topic]):
 
     def __init__(self, ctx: Context) -> None:
         super().__init__(ctx.settings.event_buffer)
-        self._ctx = ctx
+        self.ctx = ctx
         # The methods exist only if NODERPC_EVM_API has the namespace "eth".
         self.is_open = "eth" in ctx.settings.of(EthereumSettings).evm_api
+        self._position = threading.Lock()
+        """Lock of the published height, and of the buffers' ends that belong to it."""
+        self._published = self._reorg = 0
+        self._newest_block: Block | None = None
+        self._replays = WeakSet[Replay]()
 
     def _now(self) -> tuple[EventBuffer[Topic], ...]:
         with self._lock:
@@ -58,7 +77,7 @@ class EvmHub(EventBuffers[Topic]):
                 f"expected at most {MAX_PER_CONNECTION} subscriptions on a connection",
                 "open another connection",
             )
-        limit = self._ctx.settings.of(EthereumSettings).evm_max_subscriptions
+        limit = self.ctx.settings.of(EthereumSettings).evm_max_subscriptions
         if self.subscriptions >= limit:
             raise Busy(
                 f"the server has {limit} subscriptions, its maximum",
@@ -83,28 +102,77 @@ class EvmHub(EventBuffers[Topic]):
 
     def publish_block(self, height: int) -> None:
         """Publish the block at a height, which is encoded once for all subscribers."""
-        block = reader(self._ctx).block_at(height)
+        block = reader(self.ctx).block_at(height)
         if block is None:
             # The feed tries again, as another node may store the results slightly later.
             raise ResultNotFound(f"the block at height {height} can't be read yet")
-        encoded = EncodedBlock(self._ctx, block)
+        encoded = EncodedBlock(self.ctx, block)
         found = (
             (buffer, tuple(buffer.topic.messages(encoded)))
             for buffer in self._now()
             if isinstance(buffer.topic, BlockTopic)
         )
+        batches = {buffer: bodies for buffer, bodies in found if bodies}
         # This may fail, and the feed then publishes the block again, so do it before events
         # are delivered.
         self._publish_syncing()
-        self._deliver_block({buffer: bodies for buffer, bodies in found if bodies})
+        with self._position:
+            self._deliver_block(batches)
+            self._published, self._newest_block = height, block
+
+    def begin(self, height: int, reorg: int) -> None:
+        """Note the height after which blocks are published, and the number of the last
+        reorg."""
+        with self._position:
+            self._published, self._reorg, self._newest_block = height, reorg, None
+
+    def revert(self, height: int, reorg: int) -> None:
+        """Publish the logs of blocks above a height as removed, if the blocks are still in the
+        cache, newest first; the chain has replaced these blocks."""
+        topics = {each: each.topic for each in self._now() if isinstance(each.topic, Logs)}
+        batches: dict[EventBuffer[Topic], list[bytes]] = {each: [] for each in topics}
+        with self._position:
+            block = self._newest_block
+            while block is not None and block.partial_header.number > height:
+                encoded = EncodedBlock(self.ctx, block)
+                for buffer, topic in topics.items():
+                    batches[buffer] += topic.removals(encoded)
+                block = reader(self.ctx).cached(block.partial_header.parent_hash)
+            self._newest_block = block
+            for replay in self._replays:
+                replay.revert(height)
+            self._published, self._reorg = min(self._published, height), reorg
+            self._deliver(batches)
+
+    def add_replay(self, replay: Replay) -> None:
+        """Add a subscription that reads stored blocks up to the published one."""
+        self.locate(replay)
+        self._replays.add(replay)
+
+    def locate(self, replay: Replay) -> None:
+        """Let a subscription read blocks up to the published one, and the buffer from there."""
+        with self._position:
+            replay.until, replay.cursor = self._published, replay.buffer.end
+
+    def stable_until(self, replay: Replay) -> int | None:
+        """Return the height up to which the blocks that a subscription has read are valid;
+        ``None`` if the chain has replaced some, which :meth:`revert` will publish."""
+        while True:
+            reorg = self._reorg
+            _, lowest = self.ctx.backend.reads.reorgs_since(reorg)
+            if lowest is not None:
+                return None
+            with self._position:
+                if reorg == self._reorg:
+                    return replay.until
 
     def publish_pending(self, raws: Sequence[bytes]) -> None:
         """Publish the Ethereum transactions in node transactions that entered the mempool."""
-        txs = [tx for raw in raws for tx in reader(self._ctx).decode_pending(raw)]
+        txs = [tx for raw in raws for tx in reader(self.ctx).decode_pending(raw)]
         if txs:
             self._deliver(
                 {
-                    buffer: [buffer.topic.message(self._ctx, tx) for tx in txs]
+                    buffer: [buffer.topic.message(self.ctx, tx) for tx in txs]
                     for buffer in self._now()
                     if isinstance(buffer.topic, Pending)
                 }
@@ -114,7 +182,7 @@ class EvmHub(EventBuffers[Topic]):
         """Publish the sync state to subscribers that last received another one."""
         buffers = [buffer for buffer in self._now() if isinstance(buffer.topic, Syncing)]
         if buffers:
-            status = self._ctx.encode(_status(self._ctx))
+            status = self.ctx.encode(_status(self.ctx))
             self._deliver({buffer: [status] for buffer in buffers if buffer.newest != status})
 
 
@@ -171,7 +239,19 @@ class EvmSession(WebSocketSession[str, Topic]):
         name = hex(secrets.randbits(128))
         shown = jsoncodec.encode(name)
         head = b'{"jsonrpc":"2.0","method":"eth_subscription","params":{"subscription":'
-        self._open(name, topic, shown, head + shown + b',"result":')
+        make: Callable[..., Subscription] = Subscription
+        if isinstance(subscription_params, LogsSubscriptionParams) and isinstance(topic, Logs):
+            begin = subscription_params.replay(self._hub.ctx)
+            if begin is not None:
+                make = partial(
+                    Replay,
+                    ctx=self._hub.ctx,
+                    hub=self._hub,
+                    topic=topic,
+                    begin=begin,
+                    wake=self._wake,
+                )
+        self._open(name, topic, shown, head + shown + b',"result":', make)
         return shown
 
     def _unsubscribe(self, request_id: bytes, params: bytes) -> bytes:
@@ -185,5 +265,5 @@ class EvmSession(WebSocketSession[str, Topic]):
 
         The protocol has no message which says that events are missing.
         """
-        self._drop(subscription.buffer.reason_before(subscription.cursor) or _TOO_SLOW)
+        self._drop(subscription.reason or _TOO_SLOW)
         return ()

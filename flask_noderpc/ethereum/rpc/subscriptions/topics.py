@@ -6,11 +6,12 @@ geth: eth/filters/api.go. Subscribers with equal topics share an event buffer.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from .... import jsoncodec
 from ....errors import InvalidParams, MethodNotFound
+from ....events.history import Place
 from ....jsonrpc.context import Context
 from ....jsonrpc.params import Params, param
 from ...domain.records import HeadView, Log, Transaction
@@ -18,8 +19,10 @@ from ...protocol.blocks import Block, pending_transaction
 from ...protocol.consensus import may_have
 from ...protocol.execution import Receipt
 from ..codec import hex
-from ..codec.log_filter import FilterObject, LogFilter, ReceiptFilter
+from ..codec.log_filter import LogFilter, LogQuery, LogQueryObject, ReceiptFilter
 from ..codec.params import Anything, Bool, Tag, positional
+from ..errors import PrunedHistory
+from ..reader import reader
 
 # Clients of Ethermint send an empty object with every kind of subscription.
 _NO_EFFECT = "Ignored."
@@ -54,6 +57,10 @@ class EncodedBlock:
             self._logs[log.index] = self._encode(log)
         return self._logs[log.index]
 
+    def removed_log(self, log: Log) -> bytes:
+        """Return the JSON of one of the logs, if the chain no longer has the block."""
+        return self.log(log).replace(b'"removed":false', b'"removed":true')
+
     def receipt(self, receipt: Receipt) -> bytes:
         """Return the JSON of one of the block's receipts."""
         index = receipt.inclusion.index
@@ -83,20 +90,26 @@ class NewHeads(BlockTopic):
 
 @dataclass(frozen=True, slots=True)
 class Logs(BlockTopic):
-    """The logs of blocks between two heights that match a filter."""
+    """The logs of new blocks, up to a height, that match a filter."""
 
     log_filter: LogFilter
-    first: int = 0
     last: int | None = None
 
     def messages(self, encoded: EncodedBlock) -> Iterator[bytes]:
         """Yield the JSON of each log that matches."""
-        block, log_filter = encoded.block, self.log_filter
-        number = block.partial_header.number
-        if number < self.first or (self.last is not None and number > self.last):
-            return
-        if may_have(block.bloom, log_filter.addresses, log_filter.topics):
-            yield from map(encoded.log, filter(log_filter.matches, block.logs))
+        return map(encoded.log, self._matching(encoded.block))
+
+    def removals(self, encoded: EncodedBlock) -> Iterator[bytes]:
+        """Yield the JSON of each log that matches in a block that was removed, last first."""
+        return map(encoded.removed_log, reversed(self._matching(encoded.block)))
+
+    def _matching(self, block: Block) -> list[Log]:
+        log_filter, number = self.log_filter, block.partial_header.number
+        if self.last is not None and number > self.last:
+            return []
+        if not may_have(block.bloom, log_filter.addresses, log_filter.topics):
+            return []
+        return list(filter(log_filter.matches, block.logs))
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,15 +179,46 @@ class HeadsSubscriptionParams(SubscriptionParams):
 
 
 @dataclass(frozen=True, slots=True)
+class Beginning:
+    """Place from which the logs of stored blocks are sent."""
+
+    height: int
+    after: Place | None = None
+    """Last log of the first block that the client has, with its index."""
+
+
+@dataclass(frozen=True, slots=True)
 class LogsSubscriptionParams(SubscriptionParams):
     """Parameters of ``logs``."""
 
-    filter: LogFilter = param(FilterObject(), doc="Addresses, topics, and blocks.")
+    query: LogQuery = param(
+        LogQueryObject(),
+        doc="Addresses, topics, and blocks: ``fromBlock`` or ``cursor`` replays earlier logs.",
+    )
 
     def topic(self) -> Topic:
         """Return the filter's topic; raise :exc:`~flask_noderpc.errors.InvalidParams` for a
         range of blocks that can't be subscribed to."""
-        return Logs(self.filter, *_heights(self.filter))
+        if self.query.limit is not None or self.query.newest_first:
+            raise InvalidParams("limit and order are options of eth_getLogs")
+        _, last = _heights(self.query.filter)
+        return Logs(replace(self.query.filter, first=Tag.LATEST, last=Tag.LATEST), last)
+
+    def replay(self, ctx: Context) -> Beginning | None:
+        """Return the place from which logs of stored blocks are sent; ``None`` to send only
+        new logs."""
+        after, (first, _) = self.query.cursor, _heights(self.query.filter)
+        if after is not None:
+            first = after.height
+        if first is None:
+            return None
+        chain = reader(ctx)
+        if self.query.filter.first is Tag.EARLIEST:
+            first = max(chain.height(Tag.EARLIEST), chain.first)
+        first = max(first, chain.first)
+        if first < ctx.backend.reads.lowest_readable():
+            raise PrunedHistory
+        return Beginning(first, after)
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,8 +284,8 @@ def kind_of(raw: bytes) -> type[SubscriptionParams]:
     return KINDS[name]
 
 
-def _heights(log_filter: LogFilter) -> tuple[int, int | None]:
-    """Return the first height, 0 for new blocks only, and the last, ``None`` if open.
+def _heights(log_filter: LogFilter) -> tuple[int | None, int | None]:
+    """Return the first height, ``None`` for new blocks only, and the last, ``None`` if open.
 
     geth: a subscription starts at the latest block or has its own range of heights.
     """
@@ -250,7 +294,7 @@ def _heights(log_filter: LogFilter) -> tuple[int, int | None]:
     first = 0 if log_filter.first is Tag.EARLIEST else log_filter.first
     match first, log_filter.last:
         case (Tag.LATEST, Tag.LATEST):
-            return 0, None
+            return None, None
         case (int(), Tag.LATEST):
             return first, None
         case (int(), int() as last) if first <= last:
