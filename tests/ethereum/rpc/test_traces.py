@@ -56,6 +56,8 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
             "ends": {"data": bytes.fromhex("5f545060015f5533ff"), "value": 3},
             # CALL of the caller and CREATE, each with 1 wei that the contract does not have.
             "broke": {"data": bytes.fromhex("5f5f60205f6001335af15060025f6001f0")},
+            # BLAKE2 compression takes 213 bytes.
+            "short": {"to": (9).to_bytes(20), "data": b"short"},
         }
         NAMES.update(zip(transactions, made.block(*transactions.values()), strict=True))
         yield made
@@ -337,6 +339,10 @@ def test_a_list_of_messages_has_their_kinds_and_errors(node: Node) -> None:
     assert (ended["type"], ended["action"]["balance"]) == ("suicide", "0x3")
     (stray,) = traced(node, "stray", "flatCallTracer")
     assert (stray["error"], "result" in stray) == ("invalid jump destination", False)
+    (short,) = traced(node, "short", "flatCallTracer")
+    assert (short["error"], "result" in short) == ("invalid input length", False)
+    (short,) = traced(node, "short", "flatCallTracer", convertParityErrors=True)
+    assert short["error"] == "Built-in failed"
 
 
 def test_the_prestate_is_that_before_the_transaction(node: Node) -> None:

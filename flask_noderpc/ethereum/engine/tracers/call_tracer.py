@@ -188,6 +188,8 @@ _PARITY = {
     "stack limit reached 1024 (1023)": "Out of stack",
     "stack underflow": "Stack underflow",
     "invalid opcode": "Bad instruction",
+    # The only error of precompiled contracts that geth converts.
+    "invalid input length": "Built-in failed",
 }
 
 
