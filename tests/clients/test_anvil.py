@@ -9,6 +9,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -99,6 +100,8 @@ def anvil(*more: str) -> Iterator[str]:
         assert process.stdout is not None
         try:
             found = next(line for line in process.stdout if line.startswith("Listening on"))
+            # anvil logs each request, and would wait when the pipe is full.
+            Thread(target=process.stdout.read, daemon=True).start()
             yield f"http://{found.split()[-1]}"
         finally:
             process.kill()
