@@ -269,7 +269,9 @@ EVM_CALLS: dict[str, list[list[Any]]] = {
     "trace_get": [["$tx", ["0x0"]]],
     "trace_filter": [[{"fromBlock": "$height"}]],
     "trace_replayTransaction": [["$tx", ["trace"]]],
-    "trace_replayBlockTransactions": [["$height", ["trace"]]],
+    "trace_replayBlockTransactions": [["$height", ["trace", "stateDiff", "vmTrace"]]],
+    "trace_call": [[CALL, ["trace"]], [CALL, ["vmTrace"], "latest"]],
+    "trace_callMany": [[[[CALL, ["stateDiff"]], [CALL, []]], "latest"]],
     "ots_getApiLevel": [[]],
     "ots_hasCode": [["$contract"], [FIRST, 1]],
     "ots_getContractCreator": [["$contract"]],
@@ -347,6 +349,7 @@ EVM_CALLS: dict[str, list[list[Any]]] = {
     "anvil_setStorageAt": [[TO, "0x1", WORD]],
     "anvil_setAutomine": [[False]],
     "evm_setAutomine": [[True]],
+    "trace_rawTransaction": [["$raw0", ["trace"]]],
     # The call waits for its block, which is now made at once.
     "eth_sendRawTransaction": [["$raw0"]],
     "eth_sendRawTransactionSync": [["$raw1"]],

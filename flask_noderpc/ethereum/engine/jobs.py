@@ -299,30 +299,45 @@ def _message(world: World, environment: Environment, raw: bytes) -> Message:
 
 
 @dataclass(frozen=True, slots=True)
-class TraceCall(Job[bytes]):
-    """Job that traces a call on the state after a block, or inside a block after its first
-    transactions, ``txs``, which run without a trace."""
+class TracedCall:
+    """Call to trace, its block environment, and its tracer."""
 
-    root: bytes
     environment: Environment
     message: Message
     tracing: Tracing
+
+
+@dataclass(frozen=True, slots=True)
+class TraceCalls(Job[tuple[bytes, ...]]):
+    """Job that traces calls one after another on the state after a block, or inside a block
+    after its first transactions, ``txs``, which run without a trace.
+
+    The result may have as many bytes as the first call's trace.
+    """
+
+    root: bytes
+    calls: tuple[TracedCall, ...]
     overrides: Overrides = field(default_factory=dict)
     txs: tuple[bytes, ...] = ()
     around: Environment | None = None
-    """Environment of the block in which ``txs`` run; ``None`` for a call after a block."""
+    """Environment of the block in which ``txs`` run; ``None`` for calls after a block."""
 
-    def __call__(self, engine: EvmEngine) -> bytes:
+    def __call__(self, engine: EvmEngine) -> tuple[bytes, ...]:
         if self.around is None:
             world, logs = engine.world(self.root), 0
         else:
             world = _begin_block(engine, self.root, self.around)
             logs = replay(world, self.around, self.txs)
         world.patch(self.overrides)
-        _check_message(world, self.environment, self.message)
-        output_limit = OutputLimit(self.tracing.max_bytes)
-        trace, _ = self.tracing.run(world, self.environment, self.message, output_limit, logs)
-        return trace
+        output_limit = OutputLimit(self.calls[0].tracing.max_bytes)
+        traces = []
+        for call in self.calls:
+            environment, message = call.environment, call.message
+            _check_message(world, environment, message)
+            trace, count = call.tracing.run(world, environment, message, output_limit, logs)
+            traces.append(trace)
+            logs += count
+        return tuple(traces)
 
 
 def _check_message(world: World, environment: Environment, message: Message) -> None:

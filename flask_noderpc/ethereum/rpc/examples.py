@@ -48,6 +48,7 @@ def values_of(block: str, tx: str, account: str) -> dict[str, Json]:
         "block": "latest",
         "block hash": block,
         "call": {"to": account},
+        "calls": [[{"to": account}, ["trace"]]],
         "code": "0x00",
         "count": "0x1",
         "data": "0x68656c6c6f",

@@ -337,6 +337,9 @@ _TRACE = (
         parity.ReplayParams,
         jsoncodec.Raw,
     ),
+    Route("trace_call", parity.call, parity.TraceCallParams, jsoncodec.Raw),
+    Route("trace_callMany", parity.call_many, parity.TraceCallManyParams, jsoncodec.Raw),
+    Route("trace_rawTransaction", parity.raw_transaction, parity.TraceRawParams, jsoncodec.Raw),
 )
 
 _OTTERSCAN = (

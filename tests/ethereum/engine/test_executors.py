@@ -32,9 +32,10 @@ from flask_noderpc.ethereum.domain.execution import (
     Message,
 )
 from flask_noderpc.ethereum.engine.base import Job
-from flask_noderpc.ethereum.engine.jobs import Patch, TraceCall, Tracing
+from flask_noderpc.ethereum.engine.jobs import Patch, TraceCalls, TracedCall, Tracing
 from flask_noderpc.ethereum.engine.tracers.base import TracerConfig
 from flask_noderpc.ethereum.engine.tracers.call_tracer import CallTracer, FlatCalls
+from flask_noderpc.ethereum.engine.tracers.parity import KINDS, Replay
 from flask_noderpc.ethereum.state import EVM_STATE
 from flask_noderpc.executors.pool import Executors
 from tests.ethereum.protocol.signing import CHAIN_ID, sender
@@ -332,15 +333,16 @@ def test_calls_a_thousand_deep(one: Executors) -> None:
     assert one.run(WhoAmI(), LONG_S) == pid
 
 
-@pytest.mark.parametrize("tracer", [CallTracer(), FlatCalls()])
+@pytest.mark.parametrize("tracer", [CallTracer(), FlatCalls(), Replay(frozenset(KINDS))])
 def test_traces_of_calls_a_thousand_deep(one: Executors, tracer: TracerConfig) -> None:
     # The code calls itself with all its gas.
     code = bytes.fromhex("5f5f5f5f5f305af1")
     message = Message(to=ADDRESS, gas=1 << 50)
     block = Environment(chain_id=1, number=1, timestamp=1, gas_limit=1 << 50)
     overrides = {ADDRESS: AccountOverride(code=code)}
-    job = TraceCall(NO_STORAGE, block, message, Tracing(tracer, 1 << 30), overrides)
-    assert one.run(job, LONG_S).lower().count(b'"call"') > 1024
+    call = TracedCall(block, message, Tracing(tracer, 1 << 30))
+    (trace,) = one.run(TraceCalls(NO_STORAGE, (call,), overrides), LONG_S)
+    assert trace.lower().count(b'"call"') > 1024
 
 
 SCRIPT = """

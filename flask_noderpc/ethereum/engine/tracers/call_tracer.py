@@ -22,10 +22,15 @@ _FRAME_BYTES, _LOG_BYTES = 512, 512
 
 @dataclass(frozen=True, slots=True)
 class CallTracer(TracerConfig):
-    """``callTracer`` with its options: leave out subcalls, and include logs."""
+    """``callTracer`` with its options: leave out subcalls, and include logs.
+
+    With ``is_parity``, the gas of the first frame excludes intrinsic gas and refunds, as in
+    subcalls, and a failed creation keeps the address.
+    """
 
     only_top_call: bool = False
     with_log: bool = False
+    is_parity: bool = False
 
     def recorder(self, output_limit: OutputLimit) -> CallRecorder:
         return CallRecorder(self, output_limit)
@@ -57,7 +62,7 @@ class CallRecorder(Recorder):
         if self._hidden(frame):
             return
         self._output_limit.take(_FRAME_BYTES + 2 * len(frame.input))
-        gas = frame.gas if frame.depth else self._limit
+        gas = frame.gas if frame.depth or self._show.is_parity else self._limit
         made = _frame(frame.kind, caller(frame), callee(frame), gas)
         made["input"] = data(frame.input)
         if frame.kind != "STATICCALL":
@@ -77,7 +82,7 @@ class CallRecorder(Recorder):
         made = self._open.pop()
         made["gasUsed"] = hex(gas_used)
         self._output_limit.take(2 * len(output))
-        _settle(made, output, error)
+        self._settle(made, output, error)
         if self._open:
             self._open[-1].setdefault("calls", []).append(made)
         else:
@@ -126,11 +131,25 @@ class CallRecorder(Recorder):
     def tree(self, outcome: Outcome) -> dict[str, Any]:
         """Return the frames of all calls as nested objects."""
         top = self._top
-        top["gasUsed"] = hex(outcome.gas_used)
+        if not self._show.is_parity:
+            top["gasUsed"] = hex(outcome.gas_used)
         if outcome.error and "error" not in top:
-            _settle(top, outcome.output, outcome.error)
+            self._settle(top, outcome.output, outcome.error)
         _drop_logs(top, failed=False)
         return top
+
+    def _settle(self, made: dict[str, Any], output: bytes, error: str) -> None:
+        if not error:
+            if output:
+                made["output"] = data(output)
+            return
+        made["error"] = error
+        if made["type"].startswith("CREATE") and not self._show.is_parity:
+            made.pop("to", None)
+        if error == REVERTED and output:
+            made["output"] = data(output)
+            if why := reason(output):
+                made["revertReason"] = why
 
 
 def caller(frame: Frame) -> bytes:
@@ -151,20 +170,6 @@ def _frame(kind: str, sender: bytes, to: bytes | None, gas: int) -> dict[str, An
     return made
 
 
-def _settle(made: dict[str, Any], output: bytes, error: str) -> None:
-    if not error:
-        if output:
-            made["output"] = data(output)
-        return
-    made["error"] = error
-    if made["type"].startswith("CREATE"):
-        made.pop("to", None)
-    if error == REVERTED and output:
-        made["output"] = data(output)
-        if why := reason(output):
-            made["revertReason"] = why
-
-
 def _drop_logs(top: dict[str, Any], *, failed: bool) -> None:
     """Remove the logs of a frame if it, or a frame around it, failed."""
     waiting = [(top, failed)]
@@ -181,6 +186,7 @@ _ENTRY_BYTES = 512
 _PARITY = {
     "contract creation code storage out of gas": "Out of gas",
     "out of gas": "Out of gas",
+    "gas uint64 overflow": "Out of gas",
     "max code size exceeded": "Out of gas",
     "invalid jump destination": "Bad jump destination",
     REVERTED: "Reverted",
@@ -196,10 +202,16 @@ _PARITY = {
 @dataclass(frozen=True, slots=True)
 class FlatCalls(TracerConfig):
     """``flatCallTracer`` with its options: include precompiled contracts, and use Parity's
-    error texts."""
+    error texts.
+
+    With ``is_parity``, the calls are OpenEthereum's: the first one's gas excludes intrinsic gas
+    and refunds, calls of precompiled contracts are included if they move ether, a failed call
+    has the result null, and only the calls of a transaction have its hash and its place.
+    """
 
     precompiles: bool = False
     parity_errors: bool = False
+    is_parity: bool = False
 
     def recorder(self, output_limit: OutputLimit) -> Recorder:
         return _FlatCalls(self, output_limit)
@@ -208,7 +220,7 @@ class FlatCalls(TracerConfig):
 class _FlatCalls(MultiTracer, Recorder):
     def __init__(self, show: FlatCalls, output_limit: OutputLimit) -> None:
         self._show, self._output_limit = show, output_limit
-        self._tree = CallTracer().recorder(output_limit)
+        self._tree = CallTracer(is_parity=show.is_parity).recorder(output_limit)
         self._precompiled = frozenset[str]()
         super().__init__((self._tree,))
 
@@ -234,24 +246,30 @@ class _FlatCalls(MultiTracer, Recorder):
             waiting += ((within[index], [*path, index]) for index in indexes)
 
     def _counts(self, call: dict[str, Any]) -> bool:
-        calls = call["type"] in ("CALL", "STATICCALL")
-        return self._show.precompiles or not calls or call["to"] not in self._precompiled
+        show, kind = self._show, call["type"]
+        if show.precompiles or call.get("to") not in self._precompiled:
+            return True
+        if show.is_parity and kind != "SELFDESTRUCT":
+            return bool(call.get("value", "0x0") != "0x0")
+        return kind not in ("CALL", "STATICCALL")
 
     def _entry(self, call: dict[str, Any], path: list[int], count: int) -> dict[str, Any]:
         origin, error = self.origin, call.get("error", "")
-        entry = _action_and_result(call) | {
-            "blockHash": origin and data(origin.block_hash),
-            "blockNumber": origin.block_number if origin else 0,
-            "subtraces": count,
-            "traceAddress": path,
-            "transactionHash": origin and data(origin.transaction_hash),
-            "transactionPosition": origin.index if origin else 0,
-        }
+        entry = _action_and_result(call) | {"subtraces": count, "traceAddress": path}
+        if origin or not self._show.is_parity:
+            entry |= {
+                "blockHash": origin and data(origin.block_hash),
+                "blockNumber": origin.block_number if origin else 0,
+                "transactionHash": origin and data(origin.transaction_hash),
+                "transactionPosition": origin.index if origin else 0,
+            }
         if error:
             entry["error"] = self._error_text(error)
             if error != REVERTED:
                 # Only a reverted frame keeps its result, which may contain the revert reason.
                 entry.pop("result", None)
+        if self._show.is_parity:
+            entry.setdefault("result", None)
         return entry
 
     def _error_text(self, error: str) -> str:

@@ -71,10 +71,14 @@ class Mux(TracerConfig):
     tracers: Mapping[str, TracerConfig] = field(default_factory=dict)
 
     def recorder(self, output_limit: OutputLimit) -> Recorder:
-        return _Mux({name: each.recorder(output_limit) for name, each in self.tracers.items()})
+        return MuxRecorder(
+            {name: each.recorder(output_limit) for name, each in self.tracers.items()}
+        )
 
 
-class _Mux(MultiTracer, Recorder):
+class MuxRecorder(MultiTracer, Recorder):
+    """Recorder that runs several recorders at once, by name."""
+
     def __init__(self, recorders: Mapping[str, Recorder]) -> None:
         super().__init__(list(recorders.values()))
         self._recorders = recorders

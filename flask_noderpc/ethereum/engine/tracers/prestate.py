@@ -32,11 +32,11 @@ class Prestate(TracerConfig):
     include_empty: bool = False
 
     def recorder(self, output_limit: OutputLimit) -> Recorder:
-        return _Prestate(self, output_limit)
+        return PrestateRecorder(self, output_limit)
 
 
 @dataclass(slots=True)
-class _InitialAccount:
+class InitialAccount:
     """An account as it was at the first access."""
 
     balance: int
@@ -50,10 +50,12 @@ class _InitialAccount:
         return not (self.balance or self.nonce or self.code_hash != NO_CODE)
 
 
-class _Prestate(Recorder):
+class PrestateRecorder(Recorder):
+    """Recorder of the accounts and slots that a message accesses, as they were before it."""
+
     def __init__(self, show: Prestate, output_limit: OutputLimit) -> None:
         self._show, self._output_limit = show, output_limit
-        self._seen: dict[bytes, _InitialAccount] = {}
+        self._seen: dict[bytes, InitialAccount] = {}
         self._created: set[bytes] = set()
         self._ended: list[set[bytes]] = [set()]
         """Self-destructed accounts for each open call frame; the set of a failed frame is
@@ -83,7 +85,7 @@ class _Prestate(Recorder):
             found = self._world.account(address)
             code = self._world.code(address) if self._show.code else b""
             self._output_limit.take(_ACCOUNT_BYTES + 2 * len(code))
-            self._seen[address] = _InitialAccount(
+            self._seen[address] = InitialAccount(
                 found.balance, found.nonce, found.code_hash, code, {}
             )
             self._fresh.append((address, None))
@@ -147,7 +149,7 @@ class _Prestate(Recorder):
             return self._changes()
         return {data(address): _account_json(seen) for address, seen in self._accounts_before()}
 
-    def _accounts_before(self) -> list[tuple[bytes, _InitialAccount]]:
+    def _accounts_before(self) -> list[tuple[bytes, InitialAccount]]:
         whole = self._show.include_empty
         return [each for each in self._seen.items() if whole or not each[1].empty]
 
@@ -165,7 +167,7 @@ class _Prestate(Recorder):
                 before[name] = _account_json(seen)
         return {"pre": before, "post": after}
 
-    def _change(self, address: bytes, seen: _InitialAccount) -> dict[str, Any] | None:
+    def _change(self, address: bytes, seen: InitialAccount) -> dict[str, Any] | None:
         """Return the changed fields of an account, ``None`` if nothing changed, and remove its
         unchanged slots from ``pre``."""
         now, made = self._world.account(address), dict[str, Any]()
@@ -186,7 +188,7 @@ class _Prestate(Recorder):
         return made if made or changed else None
 
 
-def _account_json(seen: _InitialAccount) -> dict[str, Any]:
+def _account_json(seen: InitialAccount) -> dict[str, Any]:
     made: dict[str, Any] = {"balance": hex(seen.balance)}
     if seen.nonce:
         made["nonce"] = seen.nonce

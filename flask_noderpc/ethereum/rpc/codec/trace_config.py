@@ -26,7 +26,8 @@ from .params import Index, MemberNames, mismatch
 class TraceConfig:
     """Options of a trace; the tracer's name and the timeout are checked when they are used."""
 
-    logger: StructLogger = field(default_factory=StructLogger)
+    logger: TracerConfig = field(default_factory=StructLogger)
+    """Tracer to use if ``tracer`` is omitted."""
     tracer: str | None = None
     tracer_config: Any = None
     timeout: str | None = None

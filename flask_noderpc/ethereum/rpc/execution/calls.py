@@ -150,6 +150,16 @@ def prepare_call(ctx: Context, params: CallParams, *, limit_by_block: bool = Fal
     return Call(root, environment, message, params.overrides or {})
 
 
+def capped_call(
+    ctx: Context, args: CallArgs, environment: Environment
+) -> tuple[Environment, Message]:
+    """Return the environment and the message of a call, with its gas limited to
+    NODERPC_EVM_GAS_CAP."""
+    cap = ctx.settings.of(EthereumSettings).evm_gas_cap
+    message = message_of(ctx, args, environment, min(args.gas or cap, cap))
+    return environment_for_call(message, args.max_fee_per_blob_gas, environment), message
+
+
 def environment_of(
     ctx: Context, header: Header, changes: BlockChanges = _UNCHANGED
 ) -> Environment:

@@ -6,29 +6,28 @@ geth: eth/tracers/api.go.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from .... import jsoncodec
 from ....errors import ExecutionTimedOut, InvalidTransaction
 from ....jsonrpc.context import Context
 from ....jsonrpc.params import NoParams, Params, param
 from ....protocol.secp256k1eth import keccak
-from ...domain.execution import CallArgs, Overrides, environment_for_call
+from ...domain.execution import CallArgs, Overrides
 from ...domain.records import Header
 from ...engine.base import Job
-from ...engine.jobs import TraceBlock, TraceCall, Tracing
+from ...engine.jobs import TraceBlock, TraceCalls, TracedCall, Tracing
 from ...protocol.blocks import Block, BlockView, decode_block, raw_block
 from ...protocol.consensus import encode_header
 from ...protocol.execution import encode_receipt
 from ...protocol.rlp import Malformed
-from ...settings import EthereumSettings
 from ..codec.call_objects import CallObject
 from ..codec.params import BlockId, BlockNumber, ByHash, Data, Hash, Height, Tag, Uint64
 from ..codec.trace_config import CallConfig, Config, TraceConfig
 from ..errors import EvmError, PrunedHistory
 from ..queries.blocks import BlockParams, TransactionParams, find, raw_transaction_by_hash
 from ..reader import reader
-from .calls import environment_of, message_of, run_job
+from .calls import capped_call, environment_of, run_job
 from .state import evm_state, root_of
 
 
@@ -96,8 +95,6 @@ def _required_block(ctx: Context, params: BlockParams) -> Block:
         raise EvmError("block not found")
     return found
 
-
-T = TypeVar("T")
 
 _ON_PENDING = "tracing on top of pending is not supported"
 _PLAIN = TraceConfig()
@@ -236,8 +233,8 @@ def _traced(
     root = _root_before(ctx, header)
     environment = environment_of(ctx, header)
     block_hash = header.hash or keccak(encode_header(header))
-    job = TraceBlock(root, environment, block_hash, txs, first, _tracing(ctx, config))
-    return [jsoncodec.Raw(trace) for trace in _run(ctx, job)] if txs else []
+    job = TraceBlock(root, environment, block_hash, txs, first, tracing_of(ctx, config))
+    return run_traces(ctx, job) if txs else []
 
 
 def _root_before(ctx: Context, header: Header) -> bytes:
@@ -267,24 +264,24 @@ def call(ctx: Context, params: TraceCallParams) -> jsoncodec.Raw:
     else:
         root, txs = _root_before(ctx, block.header), txs[: config.tx_index]
     environment = environment_of(ctx, block.header, config.block_overrides)
-    cap = ctx.settings.of(EthereumSettings).evm_gas_cap
-    message = message_of(ctx, params.call, environment, min(params.call.gas or cap, cap))
-    environment = environment_for_call(message, params.call.max_fee_per_blob_gas, environment)
+    called = TracedCall(*capped_call(ctx, params.call, environment), tracing_of(ctx, config))
     overrides: Overrides = config.overrides
-    tracing = _tracing(ctx, config)
     begun = None if config.tx_index is None else around
-    job = TraceCall(root, environment, message, tracing, overrides, txs, begun)
-    return jsoncodec.Raw(_run(ctx, job))
+    (trace,) = run_traces(ctx, TraceCalls(root, (called,), overrides, txs, begun))
+    return trace
 
 
-def _tracing(ctx: Context, config: TraceConfig) -> Tracing:
+def tracing_of(ctx: Context, config: TraceConfig) -> Tracing:
+    """Return the tracer with its options and the limit of the response's size."""
     max_bytes = ctx.settings.max_response_bytes
     return Tracing(config.configured_tracer, max_bytes, config.seconds)
 
 
-def _run(ctx: Context, job: Job[T]) -> T:
+def run_traces(ctx: Context, job: Job[tuple[bytes, ...]]) -> list[jsoncodec.Raw]:
+    """Run a job and return its traces as JSON; raise a timeout or an invalid transaction as
+    :exc:`.errors.EvmError`."""
     try:
-        return run_job(ctx, job)
+        return [jsoncodec.Raw(trace) for trace in run_job(ctx, job)]
     except InvalidTransaction as error:
         raise EvmError(f"tracing failed: {error}") from None
     except ExecutionTimedOut as error:

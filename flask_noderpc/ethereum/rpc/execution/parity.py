@@ -1,7 +1,7 @@
-"""Handlers of the ``trace`` namespace: the calls of transactions as flat lists.
+"""Handlers of the ``trace`` namespace: calls, changes of the state, and instructions of
+transactions and calls.
 
-OpenEthereum's JSONRPC-trace-module, which anvil, reth and erigon also have. The traces are
-made with geth's flatCallTracer.
+OpenEthereum's JSONRPC-trace-module, which anvil, reth and erigon also have.
 """
 
 from __future__ import annotations
@@ -12,66 +12,50 @@ from itertools import islice
 from typing import Any
 
 from .... import jsoncodec
+from ....concurrency import in_turns
 from ....jsonrpc.context import Context
 from ....jsonrpc.params import Params, param
 from ....wire.params import ParamField
-from ...domain.forks import fork_at
+from ...domain.execution import BlockChanges, CallArgs, Overrides
+from ...domain.records import ZERO_HASH
+from ...engine.jobs import TraceBlock, TraceCalls, TracedCall
+from ...engine.tracers.parity import CALLS, KINDS, Replay
 from ...protocol.blocks import Block
-from ...protocol.execution import Receipt
-from ...protocol.validity import intrinsic_gas
+from ..codec import hex
+from ..codec.call_objects import BlockOverride, CallObject, StateOverride
 from ..codec.params import Address, BlockId, ByHash, Hash, Height, Index, Tag, Uint64, mismatch
 from ..codec.trace_config import TraceConfig
 from ..errors import INVALID_PARAMS, EvmError
 from ..queries.blocks import BlockParams, TransactionParams, find
 from ..reader import SearchBudget, reader
 from . import debug
-from .state import evm_state
+from .calls import capped_call, environment_of
+from .sending import RawTransaction, read_raw
+from .state import evm_state, header_and_root, state_block
 
 Trace = dict[str, Any]
 
-_FLAT = TraceConfig(tracer="flatCallTracer", tracer_config={"convertParityErrors": True})
+_CALLS = TraceConfig(logger=CALLS)
+_UNCHANGED = BlockChanges()
 # Maximum number of blocks of a trace_filter, as each is executed again; anvil's limit.
 _MAX_BLOCKS = 300
+# Maximum number of calls of a trace_callMany.
+_MAX_CALLS = 1_000
 # An upper bound for ``after`` and ``count``, more than the traces of any response.
 _MOST = 1 << 32
-# Members that say where a trace's transaction is; traces of a replay don't have them.
-_PLACE = "blockHash", "blockNumber", "transactionHash", "transactionPosition"
 
 
-def _of_block(ctx: Context, found: Block | None) -> list[Trace]:
-    """Return the traces of all transactions of a block."""
-    if found is None or not found.header.number:
-        return []
+def _of_block(ctx: Context, found: Block | None) -> Iterator[jsoncodec.Raw]:
+    """Yield the calls of all transactions of a block."""
+    for traces in _traces(ctx, found, _CALLS):
+        yield from jsoncodec.decode(bytes(traces), list[jsoncodec.Raw])
+
+
+def _traces(ctx: Context, found: Block | None, config: TraceConfig) -> list[jsoncodec.Raw]:
+    """Return a trace of each transaction of a block; empty if there is no block."""
     evm_state(ctx)
-    traces = debug.traces(ctx, found, _FLAT)
-    pairs = zip(found.receipts, traces, strict=True)
-    return [trace for receipt, raw in pairs for trace in _decoded(ctx, receipt, raw)]
-
-
-def _of_transaction(ctx: Context, tx_hash: bytes) -> list[Trace]:
-    """Return the traces of a transaction; empty if it is not in a block."""
-    receipt = find(ctx, tx_hash)
-    if receipt is None:
-        return []
-    raw = debug.transaction(ctx, debug.TraceTransactionParams(tx_hash, _FLAT))
-    return _decoded(ctx, receipt, raw)
-
-
-def _decoded(ctx: Context, receipt: Receipt, raw: jsoncodec.Raw) -> list[Trace]:
-    """Return the traces in the JSON that geth's tracer made for a transaction.
-
-    The intrinsic gas is subtracted from the first call: geth includes it, OpenEthereum does
-    not.
-    """
-    found: list[Trace] = jsoncodec.decode(bytes(raw))
-    tx, schedule = receipt.transaction, evm_state(ctx).forks()
-    fork = fork_at(schedule, receipt.inclusion.block_number)
-    intrinsic = intrinsic_gas(fork, tx.data, tx.to is None, tx.access_list, tx.authorizations)
-    first = found[0]
-    for members, name in ((first["action"], "gas"), (first.get("result") or {}, "gasUsed")):
-        if name in members:
-            members[name] = hex(max(0, int(members[name], 16) - intrinsic))
-    return found
+    is_traceable = found is not None and found.header.number
+    return debug.traces(ctx, found, config) if found and is_traceable else []
 
 
 def _encoded(traces: object) -> jsoncodec.Raw:
@@ -82,37 +66,47 @@ def _encoded(traces: object) -> jsoncodec.Raw:
 
 def block(ctx: Context, params: BlockParams) -> jsoncodec.Raw:
     """The calls of all transactions of a block; empty for a block that does not exist."""
-    return _encoded(_of_block(ctx, reader(ctx).block(params.block)))
+    return _encoded(list(_of_block(ctx, reader(ctx).block(params.block))))
 
 
 def transaction(ctx: Context, params: TransactionParams) -> jsoncodec.Raw:
     """The calls of a transaction; empty if it is not in a block."""
-    return _encoded(_of_transaction(ctx, params.hash))
+    if find(ctx, params.hash) is None:
+        return _encoded([])
+    return debug.transaction(ctx, debug.TraceTransactionParams(params.hash, _CALLS))
 
 
 class TraceAddress(ParamField):
-    """A list with one index, as alloy sends it."""
+    """A list of indexes: one index of a call, or the ``traceAddress`` of a call."""
 
     json_type = "array"
 
-    def from_json(self, value: Any) -> int:
-        """Return the index; raise :exc:`ValueError` for another list."""
-        if not isinstance(value, list) or len(value) != 1:
-            raise ValueError('expected a list with one index, such as ["0x0"]')
-        index: int = Index().from_json(value[0])
-        return index
+    def from_json(self, value: Any) -> list[int]:
+        """Return the indexes; raise :exc:`ValueError` for something else."""
+        if not isinstance(value, list):
+            raise ValueError('expected a list of indexes, such as ["0x0"]')
+        return [Index().from_json(each) for each in value]
 
 
 @dataclass(frozen=True, slots=True)
 class TraceGetParams(TransactionParams):
     """Parameters of ``trace_get``."""
 
-    indices: int = param(TraceAddress(), doc="List with the index of the call, counted from 0.")
+    indices: list[int] = param(
+        TraceAddress(),
+        doc="List with the index of the call, counted from 0, or its traceAddress if that has"
+        " no index or several.",
+    )
 
 
 def get_trace(ctx: Context, params: TraceGetParams) -> jsoncodec.Raw:
-    """One call of a transaction; null if the index is too large."""
-    return _encoded(next(iter(_of_transaction(ctx, params.hash)[params.indices :]), None))
+    """One call of a transaction; null if it does not exist."""
+    calls: list[Trace] = jsoncodec.decode(bytes(transaction(ctx, params)))
+    path = params.indices
+    if len(path) == 1:
+        # reth and alloy count all calls of the transaction, which is call 0.
+        return _encoded(next(iter(calls[path[0] :]), None))
+    return _encoded(next((call for call in calls if call["traceAddress"] == path), None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,38 +199,43 @@ def _of_range(ctx: Context, heights: Iterable[int]) -> Iterator[Trace]:
     budget, left = SearchBudget(ctx.settings), ctx.settings.max_response_bytes
     for height in heights:
         budget.spend(1)
-        for trace in _of_block(ctx, reader(ctx).block_at(height)):
-            left -= len(jsoncodec.encode(trace))
+        for raw in _of_block(ctx, reader(ctx).block_at(height)):
+            trace = bytes(raw)
+            left -= len(trace)
             if left < 0:
                 raise EvmError(
                     "the traces are too large for one response; request fewer blocks or raise"
                     " NODERPC_MAX_RESPONSE_BYTES"
                 )
-            yield trace
+            yield jsoncodec.decode(trace)
 
 
-class TraceTypes(ParamField):
-    """The kinds of traces to make in a replay; only ``trace``, the calls, is supported."""
+class TraceKinds(ParamField):
+    """The kinds of traces to make: ``trace``, ``stateDiff`` and ``vmTrace``."""
 
     json_type = "array"
 
-    def from_json(self, value: Any) -> None:
-        """Return ``None`` if the requested traces are only of the kind ``trace``; raise
-        :exc:`ValueError` for other kinds."""
+    def from_json(self, value: Any) -> TraceConfig:
+        """Return the tracer of these kinds; raise :exc:`ValueError` for an unknown kind."""
         if not isinstance(value, list):
             raise mismatch(value, "[]string")
         for each in value:
-            if each != "trace":
-                raise ValueError(
-                    f'expected "trace", the only supported kind, got "{each}"'[:200]
-                )
+            if each not in KINDS:
+                known = ", ".join(KINDS)
+                raise ValueError(f"expected any of {known}, got {str(each)[:50]!r}")
+        return TraceConfig(logger=Replay(frozenset(value)))
+
+
+def _kinds() -> Any:
+    """Return the dataclass field of a ``types`` parameter."""
+    return param(TraceKinds(), doc="Kinds of traces, of trace, stateDiff and vmTrace.")
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayParams(BlockParams):
     """Parameters of ``trace_replayBlockTransactions``."""
 
-    types: None = param(TraceTypes(), doc='Kinds of traces: ["trace"].')
+    types: TraceConfig = _kinds()
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,30 +243,115 @@ class ReplayTransactionParams(Params):
     """Parameters of ``trace_replayTransaction``."""
 
     hash: bytes = param(Hash(), doc="Ethereum hash of the transaction.")
-    types: None = param(TraceTypes(), doc='Kinds of traces: ["trace"].')
+    types: TraceConfig = _kinds()
 
 
 def replay_block(ctx: Context, params: ReplayParams) -> jsoncodec.Raw:
-    """The calls of each transaction of a block, with its output."""
-    by_hash: dict[str, list[Trace]] = {}
-    for trace in _of_block(ctx, reader(ctx).block(params.block)):
-        by_hash.setdefault(trace["transactionHash"], []).append(trace)
-    return _encoded(
-        [{**_replayed(traces), "transactionHash": each} for each, traces in by_hash.items()]
+    """The output and the requested traces of each transaction of a block."""
+    found = reader(ctx).block(params.block)
+    replays = _traces(ctx, found, params.types)
+    # Add the hash to the encoded object: a decoder would refuse a vmTrace of hundreds of nested
+    # calls.
+    hashes = (hex.data(tx.transaction.hash) for tx in found.transactions) if found else ()
+    named = (
+        bytes(replay)[:-1] + f',"transactionHash":"{own}"}}'.encode()
+        for own, replay in zip(hashes, replays, strict=False)
     )
+    return jsoncodec.Raw(b"[" + b",".join(named) + b"]")
 
 
 def replay_transaction(ctx: Context, params: ReplayTransactionParams) -> jsoncodec.Raw:
-    """The calls of a transaction, with its output."""
-    traces = _of_transaction(ctx, params.hash)
-    if not traces:
-        raise EvmError("transaction not found")
-    return _encoded(_replayed(traces))
+    """The output and the requested traces of a transaction."""
+    return debug.transaction(ctx, debug.TraceTransactionParams(params.hash, params.types))
 
 
-def _replayed(traces: Iterable[Trace]) -> Trace:
-    bare = [{k: v for k, v in trace.items() if k not in _PLACE} for trace in traces]
-    # The first call is the transaction itself.
-    result = bare[0].get("result") or {}
-    output = result.get("output") or result.get("code") or "0x"
-    return {"output": output, "stateDiff": None, "trace": bare, "vmTrace": None}
+@dataclass(frozen=True, slots=True)
+class TraceCallParams(Params):
+    """Parameters of ``trace_call``."""
+
+    call: CallArgs = param(CallObject(), doc="Sender, recipient, value, data, gas and fees.")
+    types: TraceConfig = _kinds()
+    block: Height | ByHash = state_block()
+    overrides: Overrides | None = param(
+        StateOverride(), default=None, doc="Overrides of accounts."
+    )
+    block_overrides: BlockChanges = param(
+        BlockOverride(), default=_UNCHANGED, doc="Overrides of the block's header."
+    )
+
+
+def call(ctx: Context, params: TraceCallParams) -> jsoncodec.Raw:
+    """The output and the requested traces of a call."""
+    calls = [(params.call, params.types)]
+    (trace,) = _called(ctx, calls, params.block, params.overrides, params.block_overrides)
+    return trace
+
+
+class TracedCalls(ParamField):
+    """A list of calls, each with its kinds of traces."""
+
+    json_type = "array"
+
+    def from_json(self, value: Any) -> list[tuple[CallArgs, TraceConfig]]:
+        """Return the calls; raise :exc:`ValueError` for something else or too many."""
+        if not isinstance(value, list):
+            raise mismatch(value, "[][]any")
+        if len(value) > _MAX_CALLS:
+            raise ValueError(f"expected at most {_MAX_CALLS} calls, got {len(value)}")
+        return [_pair(each) for each in in_turns(value)]
+
+
+def _pair(value: Any) -> tuple[CallArgs, TraceConfig]:
+    if not isinstance(value, list) or len(value) != 2:
+        raise ValueError('expected a list with a call and its kinds, such as [{}, ["trace"]]')
+    return CallObject().from_json(value[0]), TraceKinds().from_json(value[1])
+
+
+@dataclass(frozen=True, slots=True)
+class TraceCallManyParams(Params):
+    """Parameters of ``trace_callMany``."""
+
+    calls: list[tuple[CallArgs, TraceConfig]] = param(
+        TracedCalls(), doc="List of up to 1,000 calls, each with its kinds of traces."
+    )
+    block: Height | ByHash = state_block()
+
+
+def call_many(ctx: Context, params: TraceCallManyParams) -> jsoncodec.Raw:
+    """The output and the requested traces of calls; each is executed on the state after the
+    previous one."""
+    return _encoded(_called(ctx, params.calls, params.block))
+
+
+def _called(
+    ctx: Context,
+    calls: list[tuple[CallArgs, TraceConfig]],
+    block_id: Height | ByHash,
+    overrides: Overrides | None = None,
+    changes: BlockChanges = _UNCHANGED,
+) -> list[jsoncodec.Raw]:
+    header, root = header_and_root(ctx, block_id)
+    environment = environment_of(ctx, header, changes)
+    traced = tuple(
+        TracedCall(*capped_call(ctx, args, environment), debug.tracing_of(ctx, config))
+        for args, config in calls
+    )
+    return debug.run_traces(ctx, TraceCalls(root, traced, overrides or {})) if traced else []
+
+
+@dataclass(frozen=True, slots=True)
+class TraceRawParams(RawTransaction):
+    """Parameters of ``trace_rawTransaction``."""
+
+    types: TraceConfig = _kinds()
+    block: Height | ByHash = state_block()
+
+
+def raw_transaction(ctx: Context, params: TraceRawParams) -> jsoncodec.Raw:
+    """The output and the requested traces of a signed transaction, which is not sent."""
+    tx = read_raw(ctx, params)
+    header, root = header_and_root(ctx, params.block)
+    environment, tracing = environment_of(ctx, header), debug.tracing_of(ctx, params.types)
+    job = TraceBlock(root, environment, ZERO_HASH, (tx.raw,), 0, tracing)
+    (trace,) = debug.run_traces(ctx, job)
+    return trace

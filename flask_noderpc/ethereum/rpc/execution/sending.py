@@ -182,6 +182,14 @@ def send_raw(ctx: Context, params: RawTransaction) -> bytes:
 
 def hand_in_raw(ctx: Context, params: RawTransaction) -> Transaction:
     """Add a signed transaction to the mempool, without waiting for its block."""
+    tx = read_raw(ctx, params)
+    add_to_mempool(ctx, tx, ctx.backend.mempool.submit)
+    return tx
+
+
+def read_raw(ctx: Context, params: RawTransaction) -> Transaction:
+    """Return a signed transaction for this chain; raise :exc:`.errors.EvmError` for another
+    chain's."""
     own = ctx.settings.of(EthereumSettings)
     refuse_long_lists(params.raw)
     tx = decode(without_blobs(params.raw))
@@ -191,7 +199,6 @@ def hand_in_raw(ctx: Context, params: RawTransaction) -> Transaction:
         raise EvmError(
             f"invalid chain id for signer: have {tx.chain_id} want {own.evm_chain_id}"
         )
-    add_to_mempool(ctx, tx, ctx.backend.mempool.submit)
     return tx
 
 

@@ -16,6 +16,7 @@ use alloy::{
                 CallConfig, GethDebugBuiltInTracerType, GethDebugTracerType,
                 GethDebugTracingOptions, PreStateConfig,
             },
+            parity::{TraceResults, TraceType},
         },
     },
     sol_types::SolCall,
@@ -151,13 +152,46 @@ pub async fn steps(provider: &impl Provider, world: &World) {
     );
     ask!(
         "trace_replayTransaction",
-        provider.trace_replay_transaction(tx).trace().await?
+        provider
+            .trace_replay_transaction(tx)
+            .trace()
+            .state_diff()
+            .vm_trace()
+            .await?,
+        |replay| has_every_kind(replay)
     );
     ask!(
         "trace_replayBlockTransactions",
         provider
             .trace_replay_block_transactions(block)
             .trace()
-            .await?
+            .state_diff()
+            .vm_trace()
+            .await?,
+        |replays| has_every_kind(&replays[0].full_trace)
     );
+    ask!(
+        "trace_call",
+        provider
+            .trace_call(&call)
+            .trace()
+            .state_diff()
+            .vm_trace()
+            .await?,
+        |replay| has_every_kind(replay)
+    );
+    let kinds = [TraceType::Trace, TraceType::StateDiff, TraceType::VmTrace];
+    ask!(
+        "trace_callMany",
+        provider
+            .trace_call_many(&[(call.clone(), &kinds), (call.clone(), &[])])
+            .await?,
+        |replays| has_every_kind(&replays[0]) && replays[1].trace.is_empty()
+    );
+}
+
+fn has_every_kind(replay: &TraceResults) -> bool {
+    let instructions = replay.vm_trace.as_ref().map_or(0, |found| found.ops.len());
+    let accounts = replay.state_diff.as_ref().map_or(0, |found| found.len());
+    replay.trace.len() == 1 && instructions > 10 && accounts > 1
 }
