@@ -11,7 +11,7 @@ from ..errors import InvalidSetting
 from ..settings import Settings
 from .settings import EthereumSettings
 
-NAMESPACES = ("eth", "web3", "net", "txpool", "debug", "trace", "ots", "noderpc")
+NAMESPACES = ("eth", "net", "web3", "txpool", "debug", "trace", "erigon", "ots", "noderpc")
 DEV_NAMESPACES = ("evm", "anvil", "hardhat", "personal")
 """Additional namespaces of development chains."""
 

@@ -16,7 +16,7 @@ _EVM = ApplicationKind(
     genesis_members=frozenset({"alloc"}),
     dev_defaults={
         "json_rpc_enable": True,
-        "evm_api": "eth,net,web3,txpool,debug,trace,ots,noderpc",
+        "evm_api": ",".join(NAMESPACES),
     },
     is_dev_default=True,
 )

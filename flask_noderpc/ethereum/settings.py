@@ -107,7 +107,7 @@ class EthereumSettings:
         ("eth", "net", "web3"),
         NAMES,
         "Enabled namespaces of the EVM layer, from ``eth``, ``web3``, ``net``, ``txpool``,"
-        " ``debug``, ``trace``, ``ots`` and ``noderpc``.",
+        " ``debug``, ``trace``, ``erigon``, ``ots`` and ``noderpc``.",
         flags=("--evm.rpc.api", "--json-rpc.api"),
     )
     evm_chain_id: int = setting(

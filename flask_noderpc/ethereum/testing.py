@@ -20,7 +20,7 @@ _SETTINGS = {
     "application": "evm",
     "dev": True,
     "json_rpc_enable": True,
-    "evm_api": ("eth", "net", "web3", "txpool", "debug", "trace"),
+    "evm_api": ("eth", "net", "web3", "txpool", "debug", "trace", "erigon"),
     # Seconds: make a block as soon as a transaction is pending.
     "block_interval": 0.001,
 }

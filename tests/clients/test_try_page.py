@@ -20,6 +20,7 @@ from flask_noderpc import COMETBFT_ROUTES, NodeRPC
 from flask_noderpc import DIALECTS as DIALECTS_BY_NAME
 from flask_noderpc.cometbft.routes import UNSAFE_ROUTES
 from flask_noderpc.errors import InvalidParams
+from flask_noderpc.ethereum.api import NAMESPACES
 from flask_noderpc.ethereum.rpc.dev.routes import DEV_ROUTES
 from flask_noderpc.ethereum.rpc.routes import EVM_ROUTES
 from flask_noderpc.testing.node import app_for, serve
@@ -80,9 +81,7 @@ def urls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
             max_waiting_calls=1,
             broadcast_timeout=0.2,
         )
-    dev = dev_app(
-        tmp_path_factory.mktemp("dev"), evm_api="eth,net,web3,txpool,debug,trace,ots,noderpc"
-    )
+    dev = dev_app(tmp_path_factory.mktemp("dev"), evm_api=",".join(NAMESPACES))
     ethereum = chain_of(dev)
     ethereum.start()
     ethereum.mempool.submit(transfer(0))

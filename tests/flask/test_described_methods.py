@@ -17,6 +17,7 @@ from jsonschema import Draft202012Validator
 from flask_noderpc import COMETBFT_ROUTES, DIALECTS, EmbeddedChain
 from flask_noderpc.chain.block_scheduler import BlockSchedule
 from flask_noderpc.cometbft.routes import UNSAFE_ROUTES
+from flask_noderpc.ethereum.api import NAMESPACES
 from flask_noderpc.ethereum.rpc.dev.routes import DEV_ROUTES, REASONS
 from flask_noderpc.ethereum.rpc.routes import EVM_ROUTES
 from flask_noderpc.protocol.comet.hashes import tx_hash
@@ -178,7 +179,7 @@ BUMP = "0x" + calling("bump", 5).hex()
 CALL = {"from": FIRST, "to": "$contract", "data": BUMP}
 TRANSFER = {"from": FIRST, "to": TO, "value": "0x1", "gas": "0x5208"}
 WORD = "0x" + "00" * 31 + "2a"
-ALL_API = "eth,net,web3,txpool,debug,trace,ots,noderpc"
+ALL_API = ",".join(NAMESPACES)
 
 # "$" and a method stand for the result of that method before.
 EVM_CALLS: dict[str, list[list[Any]]] = {
@@ -264,6 +265,9 @@ EVM_CALLS: dict[str, list[list[Any]]] = {
     "debug_traceBlock": [["$debug_getRawBlock"]],
     "debug_traceBlockByNumber": [["$height"]],
     "debug_traceBlockByHash": [["$block", {"tracer": "callTracer"}]],
+    "erigon_blockNumber": [[], ["earliest"]],
+    "erigon_getHeaderByNumber": [["$height"]],
+    "erigon_getHeaderByHash": [["$block"]],
     "trace_block": [["$height"]],
     "trace_transaction": [["$tx"]],
     "trace_get": [["$tx", ["0x0"]]],

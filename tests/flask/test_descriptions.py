@@ -17,6 +17,7 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from flask_noderpc import COMETBFT_ROUTES, DIALECTS
 from flask_noderpc.cometbft.routes import UNSAFE_ROUTES
+from flask_noderpc.ethereum.api import NAMESPACES
 from flask_noderpc.ethereum.rpc.routes import EVM_ROUTES
 from flask_noderpc.ethereum.settings import EthereumSettings
 from flask_noderpc.extension import NodeRPC
@@ -32,7 +33,7 @@ from tests.helpers.http import client_call
 from tests.http import chain
 from tests.wire.collect_answers import ARGUMENTS
 
-ALL_API = "eth,net,web3,txpool,debug,trace,ots,noderpc"
+ALL_API = ",".join(NAMESPACES)
 
 
 @pytest.fixture(scope="module")

@@ -399,6 +399,25 @@ _HISTORY = (
     ),
 )
 
+_ERIGON = (
+    Route("erigon_blockNumber", blocks.height, blocks.HeightParams, int, chain_only=True),
+    Route(
+        "erigon_getHeaderByNumber",
+        blocks.header_by_number,
+        otterscan.NumberParams,
+        records.Header,
+        chain_only=blocks.is_committed,
+    ),
+    Route(
+        "erigon_getHeaderByHash",
+        blocks.header_by_hash,
+        blocks.BlockHashParams,
+        records.Header,
+        WHEN_FOUND,
+        chain_only=True,
+    ),
+)
+
 EVM_ROUTES = RouteTable(
     (
         *tagged("Node", _NODE),
@@ -412,6 +431,7 @@ EVM_ROUTES = RouteTable(
         *tagged("Traces", _TRACE),
         *tagged("Otterscan", _OTTERSCAN),
         *tagged("History", _HISTORY),
+        *tagged("Blocks", _ERIGON),
         *(Route(name, needs_state, UnreadParams, str, tag="Refused") for name in _NEED_STATE),
     )
 )

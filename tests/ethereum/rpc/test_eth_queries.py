@@ -58,7 +58,7 @@ def chain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedChain]:
 
 def asking(chain: ChainBackend) -> Ask:
     client = app_for(
-        chain, json_rpc_enable=True, evm_api="eth,net,web3,txpool,debug"
+        chain, json_rpc_enable=True, evm_api="eth,net,web3,txpool,debug,erigon"
     ).test_client()
 
     def ask(method: str, *params: Any) -> Any:
@@ -438,3 +438,15 @@ def test_large_blocks_are_cached_within_the_limit(
     before = kept.block_at(2)
     assert kept.block_at(3) is kept.block_at(3)
     assert kept.block_at(2) is not before
+
+
+def test_methods_of_erigon_find_headers_and_heights(ask: Ask) -> None:
+    latest = ask("eth_getHeaderByNumber", "latest")
+    for block in "latest", latest["number"]:
+        assert ask("erigon_getHeaderByNumber", block) == latest
+    assert ask("erigon_getHeaderByHash", latest["hash"]) == latest
+    assert ask("erigon_getHeaderByNumber", "0xfffff") is None
+    for given, expected in (([], latest["number"]), (["earliest"], "0x0")):
+        assert ask("erigon_blockNumber", *given) == expected
+    # erigon answers heights with the latest one.
+    assert ask("erigon_blockNumber", "0x1") == latest["number"] != "0x1"

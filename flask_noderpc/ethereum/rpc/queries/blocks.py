@@ -31,6 +31,15 @@ class BlockByNumberParams(AtNumberParams):
 
 
 @dataclass(frozen=True, slots=True)
+class HeightParams(Params):
+    """Parameters of ``erigon_blockNumber``."""
+
+    block: Height = param(
+        BlockNumber(), default=Tag.LATEST, doc="Tag of the block; the latest when omitted."
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class BlockHashParams(Params):
     """Parameters of methods that take a block by its hash."""
 
@@ -94,6 +103,11 @@ def header_by_number(ctx: Context, params: AtNumberParams) -> Header | None:
 def header_by_hash(ctx: Context, params: BlockHashParams) -> Header | None:
     """A header by its block's hash."""
     return _header(reader(ctx).by_hash(params.hash))
+
+
+def height(ctx: Context, params: HeightParams) -> int:
+    """The height of a block by its tag; as in erigon, the latest one for a height."""
+    return reader(ctx).height(params.block if isinstance(params.block, Tag) else Tag.LATEST)
 
 
 def _header(block: Block | None) -> Header | None:
