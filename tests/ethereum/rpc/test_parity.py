@@ -307,6 +307,11 @@ def test_a_raw_transaction_is_traced_before_it_is_sent(node: Node) -> None:
     data = calling("bump", 5)
     raw = f"0x{transaction(node.nonce, to=FIRST, data=data).hex()}"
     traced = node.ask("trace_rawTransaction", raw, ["trace", "vmTrace"])
+    # alloy sends the bytes as numbers.
+    numbers = list(bytes.fromhex(raw[2:]))
+    assert node.ask("trace_rawTransaction", numbers, ["trace", "vmTrace"]) == traced
+    for wrong in ([256], ["0x1"]):
+        assert "cannot unmarshal array" in node.ask("trace_rawTransaction", wrong, [])
     (own,) = node.block({"to": FIRST, "data": data})
     assert traced == node.ask("trace_replayTransaction", own, ["trace", "vmTrace"])
     assert traced["output"] != "0x"

@@ -23,7 +23,18 @@ from ...engine.tracers.parity import CALLS, KINDS, Replay
 from ...protocol.blocks import Block
 from ..codec import hex
 from ..codec.call_objects import BlockOverride, CallObject, StateOverride
-from ..codec.params import Address, BlockId, ByHash, Hash, Height, Index, Tag, Uint64, mismatch
+from ..codec.params import (
+    Address,
+    BlockId,
+    ByHash,
+    Data,
+    Hash,
+    Height,
+    Index,
+    Tag,
+    Uint64,
+    mismatch,
+)
 from ..codec.trace_config import TraceConfig
 from ..errors import INVALID_PARAMS, EvmError
 from ..queries.blocks import BlockParams, TransactionParams, find
@@ -339,10 +350,25 @@ def _called(
     return debug.run_traces(ctx, TraceCalls(root, traced, overrides or {})) if traced else []
 
 
+class RawBytes(Data):
+    """Bytes as a hex string, or as a list of numbers, which alloy sends."""
+
+    def from_json(self, value: Any) -> bytes:
+        """Return the bytes; raise :exc:`ValueError` with geth's text."""
+        if isinstance(value, list):
+            try:
+                return bytes(value)
+            except (TypeError, ValueError):
+                raise mismatch(value, self.go_type) from None
+        found: bytes = super().from_json(value)
+        return found
+
+
 @dataclass(frozen=True, slots=True)
 class TraceRawParams(RawTransaction):
     """Parameters of ``trace_rawTransaction``."""
 
+    raw: bytes = param(RawBytes(), doc="Encoded signed transaction.")
     types: TraceConfig = _kinds()
     block: Height | ByHash = state_block()
 

@@ -13,7 +13,7 @@ use alloy::{
         TransactionBuilder7702,
     },
     primitives::{Address, B256, Bytes, U256},
-    providers::Provider,
+    providers::{Provider, ext::TraceApi},
     rpc::types::{TransactionReceipt, TransactionRequest},
     signers::Signer,
 };
@@ -225,6 +225,15 @@ async fn raw(provider: &impl Provider, world: &World) {
             .with_max_priority_fee_per_gas(1);
         eyre::Ok(tx.build(&wallet).await?.encoded_2718())
     };
+    ask!(
+        "trace_rawTransaction",
+        provider
+            .trace_raw_transaction(&signed().await?)
+            .trace()
+            .state_diff()
+            .await?,
+        |replay| replay.trace.len() == 1 && replay.state_diff.is_some()
+    );
     ask!(
         "eth_sendRawTransaction",
         provider
