@@ -115,7 +115,8 @@ def get_trace(ctx: Context, params: TraceGetParams) -> jsoncodec.Raw:
     calls: list[Trace] = jsoncodec.decode(bytes(transaction(ctx, params)))
     path = params.indices
     if len(path) == 1:
-        # reth and alloy count all calls of the transaction, which is call 0.
+        # As in reth 2.6, call 0 is the transaction itself. With OpenEthereum's rule, alloy
+        # would get null for a plain transfer, which its type does not allow.
         return _encoded(next(iter(calls[path[0] :]), None))
     return _encoded(next((call for call in calls if call["traceAddress"] == path), None))
 
