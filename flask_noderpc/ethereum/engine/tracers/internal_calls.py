@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from ...domain.execution import InternalCalls, Operation
+from ...domain.execution import REVERTED, InternalCalls, Operation
 from ..frames import Frame, Tracer
 from .call_tracer import callee, caller
 
@@ -12,7 +12,7 @@ from .call_tracer import callee, caller
 class InternalCallsTracer(Tracer):
     """Tracer that collects the accounts and operations of a transaction.
 
-    Calls of precompiled contracts are left out, as in ``flatCallTracer``.
+    Calls of precompiled contracts without value are left out, as in OpenEthereum's traces.
     """
 
     def __init__(self, precompiled: Collection[bytes]) -> None:
@@ -32,8 +32,7 @@ class InternalCallsTracer(Tracer):
         return InternalCalls(accounts, tuple(created), tuple(self._operations[0]))
 
     def _is_hidden(self, frame: Frame) -> bool:
-        calls = frame.kind in ("CALL", "STATICCALL")
-        return frame.depth > 0 and calls and frame.to in self._precompiled
+        return bool(frame.depth and not frame.value and callee(frame) in self._precompiled)
 
     def enter(self, frame: Frame) -> None:
         self._operations.append([])
@@ -57,8 +56,10 @@ class InternalCallsTracer(Tracer):
     def exit(self, frame: Frame, output: bytes, gas_used: int, error: str) -> None:
         operations, created = self._operations.pop(), self._created.pop()
         if error:
-            # The contracts are gone, but the traces of a failed frame still name them.
+            # The contracts are gone, but the traces of failed frames still name them.
             self._accounts |= dict.fromkeys(created)
+            if frame.creates and error == REVERTED:
+                self._accounts[frame.to] = None
             return
         self._operations[-1] += operations
         self._created[-1] += created

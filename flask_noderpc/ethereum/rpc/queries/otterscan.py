@@ -24,7 +24,7 @@ from ..codec.trace_config import TraceConfig
 from ..errors import EvmError
 from ..execution import account, debug, state
 from ..execution.account import SenderAndNonceParams
-from ..queries.blocks import BlockHashParams, TransactionParams, find
+from ..queries.blocks import AtNumberParams, BlockHashParams, TransactionParams, find
 from ..reader import reader
 from .history import MAX_LIMIT, Found, creation_of, transactions_of
 
@@ -161,7 +161,7 @@ def error(ctx: Context, params: TransactionParams) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class NumberParams(Params):
+class NumberParams(AtNumberParams):
     """Parameters of ``ots_getBlockDetails``."""
 
     block: Height = param(PlainBlockNumber(), doc="Height or tag of the block.")
