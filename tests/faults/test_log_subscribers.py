@@ -112,7 +112,7 @@ def test_each_log_comes_once_and_in_order(chain: EmbeddedChain, kind: str) -> No
             closing(WebSocketClient(server.url, path="/evm/ws", timeout=PATIENCE))
         )
         wanted = {"fromBlock": "0x1", "address": f"0x{CONTRACT.hex()}"}
-        # The last topic comes with three logs, of which subscribers read the first.
+        # Three logs have the last topic, and subscribers stop at the first of them.
         expected = client.asked("eth_getLogs", [wanted])["result"][:-2]
     assert [each.logs == expected for each in subscribers] == [True] * SUBSCRIBERS
     assert max(each.connections for each in subscribers) > 1

@@ -172,6 +172,23 @@ def checked(node: Node, first: int, limit: int) -> None:
         assert direct == [each for each in found if not each["internal"]]
         for each in found:
             _check_operations(node, address, each)
+        _check_filter(node, address, first)
+
+
+def _check_filter(node: Node, address: str, first: int) -> None:
+    """Check that ``trace_filter`` finds what is in the traces of the blocks."""
+    wanted = {"fromBlock": hex(first), "fromAddress": [address], "toAddress": [address]}
+    found = node.ask("trace_filter", wanted)
+    # Without addresses all blocks are read.
+    every = node.ask("trace_filter", {"fromBlock": hex(first)})
+    assert found == [trace for trace in every if address in _parties(trace)]
+
+
+def _parties(trace: dict[str, Any]) -> list[str | None]:
+    """Return the sender and the recipient of a call, a creation or a self-destruction."""
+    action, result = trace["action"], trace.get("result") or {}
+    recipient = action.get("to") or action.get("refundAddress") or result.get("address")
+    return [action.get("from") or action.get("address"), recipient]
 
 
 def _check_operations(node: Node, address: str, found: dict[str, Any]) -> None:
@@ -215,6 +232,19 @@ def test_a_history_equals_a_scan_of_all_traces(
     elif change == "revert":
         node.ask("evm_revert", snapshot)
     checked(node, first, limit)
+
+
+def test_a_filter_by_address_covers_more_blocks(node: Node) -> None:
+    first = node.height + 1
+    lonely = "0x" + "1e" * 20
+    hashes = [node.made(**{"from": SENDERS[0], "to": lonely})["transactionHash"]]
+    node.ask("anvil_mine", hex(310))
+    hashes.append(node.made(**{"from": SENDERS[0], "to": lonely})["transactionHash"])
+    wanted = {"fromBlock": hex(first), "toAddress": [lonely]}
+    found = node.ask("trace_filter", wanted)
+    assert [trace["transactionHash"] for trace in found] == hashes
+    assert "block range too large" in node.ask("trace_filter", {"fromBlock": hex(first)})
+    assert "at most 300 addresses" in node.ask("trace_filter", {"fromAddress": [lonely] * 301})
 
 
 def test_a_plain_transfer_records_nothing(node: Node) -> None:

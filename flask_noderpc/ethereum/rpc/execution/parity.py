@@ -38,6 +38,7 @@ from ..codec.params import (
 from ..codec.trace_config import TraceConfig
 from ..errors import INVALID_PARAMS, EvmError
 from ..queries.blocks import BlockParams, TransactionParams, find
+from ..queries.history import heights_of
 from ..reader import SearchBudget, reader
 from . import debug
 from .calls import capped_call, environment_of
@@ -48,8 +49,9 @@ Trace = dict[str, Any]
 
 _CALLS = TraceConfig(logger=CALLS)
 _UNCHANGED = BlockChanges()
-# Maximum number of blocks of a trace_filter, as each is executed again; anvil's limit.
-_MAX_BLOCKS = 300
+# Maximum number of blocks of a trace_filter, as each is executed again, and of addresses;
+# anvil's limit of blocks.
+_MAX_BLOCKS = _MAX_ADDRESSES = 300
 # Maximum number of calls of a trace_callMany.
 _MAX_CALLS = 1_000
 # An upper bound for ``after`` and ``count``, more than the traces of any response.
@@ -181,6 +183,10 @@ def _height(block_id: Height | ByHash) -> Height:
 def _addresses(value: Any) -> frozenset[str]:
     if not isinstance(value, list):
         raise mismatch(value, "[]common.Address")
+    if len(value) > _MAX_ADDRESSES:
+        raise ValueError(
+            f"expected at most {_MAX_ADDRESSES} addresses, got {len(value)}; send several calls"
+        )
     return frozenset(f"0x{Address().from_json(each).hex()}" for each in value)
 
 
@@ -194,17 +200,37 @@ class TraceFilterParams(Params):
 
 
 def filter_traces(ctx: Context, params: TraceFilterParams) -> jsoncodec.Raw:
-    """The calls in at most 300 blocks that match a filter."""
+    """The calls that match a filter, in at most 300 blocks that may have any."""
     wanted, chain = params.filter, reader(ctx)
     first, last = chain.height(wanted.first), min(chain.height(wanted.last), chain.latest)
-    if last - first > _MAX_BLOCKS:
-        raise EvmError(
-            f"block range too large, currently limited to {_MAX_BLOCKS}", code=INVALID_PARAMS
-        )
-    matching = filter(wanted.matches, _of_range(ctx, range(first, last + 1)))
+    heights = _heights_to_trace(ctx, wanted, range(first, last + 1))
+    matching = filter(wanted.matches, _of_range(ctx, heights))
     start = min(wanted.after, _MOST)
     count = _MOST if wanted.count is None else min(wanted.count, _MOST)
     return _encoded(list(islice(matching, start, start + count)))
+
+
+def _heights_to_trace(ctx: Context, wanted: TraceFilter, span: range) -> Iterator[int]:
+    """Yield the heights of blocks that may match; raise :exc:`.errors.EvmError` for too
+    many."""
+    addresses = {bytes.fromhex(each[2:]) for each in wanted.senders | wanted.recipients}
+    recorded = evm_state(ctx).calls_recorded_since()
+    if recorded is not None and recorded <= max(span.start, reader(ctx).first) and addresses:
+        heights = heights_of(ctx, addresses, span)
+    elif len(span) - 1 > _MAX_BLOCKS:
+        raise _too_many_blocks()
+    else:
+        heights = iter(span)
+    for number, height in enumerate(heights):
+        if number > _MAX_BLOCKS:
+            raise _too_many_blocks()
+        yield height
+
+
+def _too_many_blocks() -> EvmError:
+    return EvmError(
+        f"block range too large, currently limited to {_MAX_BLOCKS}", code=INVALID_PARAMS
+    )
 
 
 def _of_range(ctx: Context, heights: Iterable[int]) -> Iterator[Trace]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from heapq import merge
+from itertools import groupby, islice
+from operator import attrgetter
 from typing import Any
 
 from ....domain.search import TxResult
@@ -77,6 +79,17 @@ def transactions_of(
             yield found
 
 
+def heights_of(ctx: Context, addresses: Collection[bytes], span: range) -> Iterator[int]:
+    """Yield the heights in a range of blocks with transactions of any of the addresses, lowest
+    first."""
+    keys = (*_DIRECT, _INTERNAL)
+    found = merge(
+        *(_history(ctx, each, span, keys, newest_first=False).txs(None) for each in addresses),
+        key=attrgetter("height"),
+    )
+    return (height for height, _ in groupby(found, attrgetter("height")))
+
+
 def creation_of(ctx: Context, address: bytes) -> Found | None:
     """Return the latest transaction that created a contract at an address, or ``None``."""
     span = range(reader(ctx).first, reader(ctx).latest + 1)
@@ -87,11 +100,19 @@ def _of_keys(
     ctx: Context,
     address: bytes,
     span: range,
-    keys: list[str] | tuple[str, ...],
+    keys: Sequence[str],
     newest_first: bool,
     after: Place | None,
 ) -> Iterator[Found]:
-    history = History(
+    history = _history(ctx, address, span, keys, newest_first=newest_first)
+    for record in history.txs(after):
+        yield from _found(ctx, address, record)
+
+
+def _history(
+    ctx: Context, address: bytes, span: range, keys: Sequence[str], *, newest_first: bool
+) -> History:
+    return History(
         ctx.backend.reads,
         to_checksum(address),
         keys,
@@ -100,8 +121,6 @@ def _of_keys(
         newest_first,
         SearchBudget(ctx.settings).limits,
     )
-    for record in history.txs(after):
-        yield from _found(ctx, address, record)
 
 
 def _found(ctx: Context, address: bytes, record: TxResult) -> Iterator[Found]:
