@@ -17,10 +17,11 @@ from flask_noderpc.backends.base.location import location_of
 from flask_noderpc.chain.from_settings import application_named
 from flask_noderpc.ethereum.application.patches import app_state
 from flask_noderpc.ethereum.protocol.crypto import DEV_KEYS
+from flask_noderpc.ethereum.protocol.transactions import decode
 from flask_noderpc.lru import CacheMemory
 from flask_noderpc.settings import Settings
 from flask_noderpc.testing.node import app_for
-from tests.ethereum.protocol.signing import CHAIN_ID, sender
+from tests.ethereum.protocol.signing import CHAIN_ID, TO, sender
 from tests.helpers.until import PATIENCE
 
 from .dev.fixtures import chain_of, dev_app
@@ -478,3 +479,17 @@ def test_searches_around_a_block(node: Node) -> None:
     assert searched("After", first, 3) == (newest[:4], True, False)
     assert searched("Before", 0, 100) == (newest, True, True)
     assert searched("After", first + 2, 3) == ([], True, False)
+
+
+def test_a_chain_like_ethermint_has_direct_transactions(chain: EmbeddedChain) -> None:
+    app = app_for(chain, json_rpc_enable=True, evm_api=tuple(API.split(",")))
+    node = Node(chain, app)
+    raws = [raw for height in (2, 3) for raw in chain.reads.block(height)[1].txs]
+    hashes = [f"0x{decode(raw).hash.hex()}" for raw in raws]
+    mine, theirs = node.ask(METHOD, f"0x{sender().hex()}"), node.ask(METHOD, TO)
+    assert [each["transaction"]["hash"] for each in mine["transactions"]] == hashes[::-1]
+    assert [each["transaction"]["hash"] for each in theirs["transactions"]] == hashes[:1]
+    (missing,) = mine["missing"]
+    assert (missing["fromBlock"], missing["toBlock"]) == ("0x1", "0x3")
+    assert missing["reason"].startswith("internal calls not recorded")
+    assert node.ask(METHOD, TO, {"internal": False})["missing"] == []
