@@ -99,8 +99,8 @@ class Api:
     """True if the API has methods that control a development chain; the node RPC then omits
     its own such methods."""
     about: str = ""
-    """Function that is called with the settings, and returns text about an embedded chain that
-    ``noderpc start`` prints."""
+    """Function that is called with the settings and the store's path, and returns text about an
+    embedded chain that ``noderpc start`` prints."""
     clients: str = ""
     """Function that yields lines about clients for the output of ``noderpc start``, each as
     title and text. Its arguments are the settings, the URL of the first surface (or an empty

@@ -6,10 +6,12 @@ This module imports no package of the extra ``evm``, which may not be installed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 
+from ..backends import open_store, stored_identity
 from ..errors import InvalidSetting
 from ..settings import Settings
-from .settings import EthereumSettings
+from .settings import CHAIN_ID, EthereumSettings
 
 NAMESPACES = ("eth", "net", "web3", "txpool", "debug", "trace", "erigon", "ots", "noderpc")
 DEV_NAMESPACES = ("evm", "anvil", "hardhat", "personal")
@@ -26,9 +28,23 @@ def check_names(settings: Settings) -> None:
             )
 
 
-def about(settings: Settings) -> str:
-    """Return a line of the banner with the chain ID, which wallets need."""
-    return f"EVM chain id {settings.of(EthereumSettings).evm_chain_id}"
+def about(settings: Settings, path: str) -> str:
+    """Return a line of the banner with the chain ID of the chain in a store, which wallets
+    need."""
+    chain_id = _recorded(path) or settings.of(EthereumSettings).evm_chain_id or CHAIN_ID
+    return f"EVM chain id {chain_id}"
+
+
+def _recorded(path: str) -> int:
+    """Return the chain ID that a store records, or 0."""
+    if not stored_identity(path):
+        return 0
+    # Imported here, as only the banner of a running node reads the store in this process.
+    from .application.state import head
+
+    with closing(open_store(path, read_only=True)) as store:
+        latest = head(store.app_state)
+    return latest.chain_id if latest else 0
 
 
 def clients(

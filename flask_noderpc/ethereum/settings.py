@@ -53,6 +53,9 @@ def _activation(value: object) -> Activation:
     return Activation(int(height), fork_named(name.strip().lower()))
 
 
+CHAIN_ID, DEV_CHAIN_ID = 9000, 31_337
+"""Default Ethereum chain ID, and that of development chains, which is anvil's."""
+
 _FORK = one_of(lambda: FORKS)
 
 
@@ -110,8 +113,14 @@ class EthereumSettings:
         " ``debug``, ``trace``, ``erigon``, ``ots`` and ``noderpc``.",
         flags=("--evm.rpc.api", "--json-rpc.api"),
     )
-    evm_chain_id: int = setting(
-        "ethereum", 9000, COUNT, "Ethereum chain ID, which transactions sign.", is_of_chain=True
+    evm_chain_id: int | None = setting(
+        "ethereum",
+        None,
+        COUNT,
+        "Ethereum chain ID with which a new chain begins, and which transactions sign: by"
+        " default 9000, or 31337 with ``NODERPC_DEV``. A chain that has blocks goes on with its"
+        " own; another one is refused.",
+        is_of_chain=True,
     )
     evm_allow_unprotected_txs: bool = setting(
         "ethereum",
@@ -136,7 +145,8 @@ class EthereumSettings:
         None,
         TEXT,
         "Result of ``web3_clientVersion``, for tools that expect a certain node; by default"
-        " this server's name and version.",
+        " this server's name and version, on a development chain as"
+        " ``anvil/compatible (flask-noderpc/...)``.",
     )
     evm_gas_cap: int = setting(
         "ethereum", 25_000_000, integer(21_000), "Maximum gas of a call or an estimate."

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from ..backends.base.capabilities import Capability
 from .domain.forks import OSAKA, Activation, Schedule
+from .domain.records import ZERO_HASH
 from .engine.base import Job
 
 T = TypeVar("T")
@@ -27,6 +28,15 @@ class EvmState(ABC):
     @abstractmethod
     def record(self, digest: bytes) -> bytes | None:
         """Return the trie node or the contract code with a hash, or ``None``."""
+
+    def chain_id(self, height: int) -> int | None:
+        """Return the chain ID of a block's transactions, or of the next block's if no block has
+        that height; ``None`` if the setting has it."""
+        return None
+
+    def next_prev_randao(self) -> bytes:
+        """Return the value of PREVRANDAO in the next block."""
+        return ZERO_HASH
 
     def forks(self) -> Schedule:
         """Return the chain's forks by height, oldest first."""

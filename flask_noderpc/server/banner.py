@@ -137,7 +137,7 @@ class Banner:
         shown = f"{self._chain_id()}: {what}".removeprefix(": ")
         for api in settings.apis():
             if api.about and not self.source:
-                shown += f", {load(api.about)(settings)}"
+                shown += f", {load(api.about)(settings, self.path)}"
         return f"{shown}, dialect {settings.dialect}"
 
     def _database(self) -> str:

@@ -34,8 +34,6 @@ def development_node(folder: Path) -> Iterator[str]:
         folder,
         produce=True,
         block_interval=0.05,
-        # hardhat-network-helpers accepts only this client version as a development network.
-        evm_client_version="anvil/of flask-noderpc",
         evm_api=("eth", "net", "web3", "txpool", "debug", "trace"),
     )
     with closing(chain_of(app)), serve(app) as base:

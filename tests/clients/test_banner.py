@@ -63,4 +63,4 @@ def test_clients_of_ethereum_connect(
         f"const {requires}; const client = {line};"
         f"console.log(String({asks})); if (client.destroy) client.destroy();"
     )
-    assert printed(ethereum_js, ETHEREUM, script) == "9000"
+    assert printed(ethereum_js, ETHEREUM, script) == "31337"

@@ -23,7 +23,7 @@ def expected(account: DevAccount) -> Shown:
     by = account.address.lower()
     event = {"by": by, "amount": 5, "total": 12}
     return {
-        "chain id": 9000,
+        "chain id": 31337,
         "deployed": {"status": 1},
         "sent": {"status": 1, "events": [event]},
         "logs": [event],

@@ -84,7 +84,7 @@ def test_hardhat_uses_and_drives_the_chain(
     words = ["run", "--no-compile", "--network", network, "hardhat.js"]
     shown = steps(ethereum_js, HARDHAT.resolve(), *words, env=env)
     expected = {
-        "chain id": 9000,
+        "chain id": 31337,
         "deployed": 1,
         "sent": [1, 12],
         "logs": 1,
@@ -110,7 +110,7 @@ def test_hardhat_uses_and_drives_the_chain(
         "accounts": [ETHER, "0x6001", 3, 42],
         "impersonateAccount": 1,
         "takeSnapshot": 0,
-        "metadata": 9000,
+        "metadata": 31337,
         "loadFixture": 0,
     }
     assert shown == (expected | driven if network == "node" else expected)
@@ -136,7 +136,7 @@ def test_cast_uses_a_contract(evm_url: str, dev_account: DevAccount, signs: str)
     def ask(*words: str) -> str:
         return cast(evm_url, *words)
 
-    assert ask("chain-id") == "9000"
+    assert ask("chain-id") == "31337"
     # Options of cast come first, as everything after --create belongs to the contract.
     create = ("--create", COUNTER["bytecode"], "constructor(uint256)", "7")
     deployed = json.loads(ask("send", "--json", *signed, *create))
@@ -157,7 +157,7 @@ def test_cast_uses_a_contract(evm_url: str, dev_account: DevAccount, signs: str)
     assert int(ask("nonce", contract)) == 1
     assert ask("balance", contract) == "0"
     assert int(ask("block-number")) >= int(sent["blockNumber"], 16)
-    assert json.loads(ask("rpc", "anvil_nodeInfo"))["environment"]["chainId"] == 9000
+    assert json.loads(ask("rpc", "anvil_nodeInfo"))["environment"]["chainId"] == 31337
     traced = ask("run", "--quick", sent["transactionHash"])
     assert "emit" in traced
     with pytest.raises(RuntimeError, match="nothing to add"):

@@ -59,7 +59,9 @@ def test_forge_runs_a_script(evm_base: str, folders: dict[str, str], signs: str)
 
     forge(folders, *words, "--sig", "run(bytes32,address)", salt, RECIPIENT)
 
-    broadcast = Path(folders["FOUNDRY_BROADCAST"]) / "Deploy.s.sol" / "9000" / "run-latest.json"
+    broadcast = (
+        Path(folders["FOUNDRY_BROADCAST"]) / "Deploy.s.sol" / "31337" / "run-latest.json"
+    )
     saved = json.loads(broadcast.read_text())
     kinds = [tx["transactionType"] for tx in saved["transactions"]]
     assert kinds == ["CREATE", "CREATE2", "CALL", "CALL", "CALL"]

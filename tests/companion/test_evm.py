@@ -26,7 +26,7 @@ from flask_noderpc.errors import (
     UpstreamUnavailable,
 )
 from flask_noderpc.ethereum.protocol.crypto import DEV_KEYS
-from flask_noderpc.ethereum.settings import EthereumSettings
+from flask_noderpc.ethereum.settings import DEV_CHAIN_ID, EthereumSettings
 from flask_noderpc.extension import NodeRPC
 from flask_noderpc.settings import read_settings
 from flask_noderpc.testing.node import app_for, serve
@@ -176,7 +176,9 @@ def test_a_transaction_is_sent_to_the_node_and_found(pair: Pair) -> None:
     error."""
     key = DEV_KEYS[1].secret
     fields = {"to": STRANGER, "value": 7, "gas": 21_000, "gasPrice": 10**11, "nonce": 0}
-    raw = Account.sign_transaction({**fields, "chainId": 9000}, key).raw_transaction.to_0x_hex()
+    raw = Account.sign_transaction(
+        {**fields, "chainId": DEV_CHAIN_ID}, key
+    ).raw_transaction.to_0x_hex()
 
     tx_hash = result(pair.companion, "eth_sendRawTransaction", raw)
     assert pair.is_equal("eth_sendRawTransaction", raw)

@@ -20,6 +20,7 @@ from flask_noderpc.cometbft.routes import UNSAFE_ROUTES
 from flask_noderpc.ethereum.api import NAMESPACES
 from flask_noderpc.ethereum.rpc.dev.routes import DEV_ROUTES, REASONS
 from flask_noderpc.ethereum.rpc.routes import EVM_ROUTES
+from flask_noderpc.ethereum.settings import DEV_CHAIN_ID
 from flask_noderpc.protocol.comet.hashes import tx_hash
 from flask_noderpc.protocol.comet.keys import PrivateKey
 from flask_noderpc.testing.node import app_for
@@ -191,6 +192,7 @@ EVM_CALLS: dict[str, list[list[Any]]] = {
     "net_listening": [[]],
     "net_peerCount": [[]],
     "eth_chainId": [[]],
+    "eth_networkId": [[]],
     "eth_blockNumber": [[]],
     "eth_syncing": [[]],
     "eth_capabilities": [[]],
@@ -297,12 +299,14 @@ EVM_CALLS: dict[str, list[list[Any]]] = {
     "eth_sign": [[FIRST, "0x00"]],
     "personal_sign": [["0x00", FIRST], ["0x00", FIRST, "password"]],
     "eth_signTypedData": [[FIRST, TYPED]],
+    "eth_signTypedData_v3": [[FIRST, TYPED]],
     "eth_signTypedData_v4": [[FIRST, TYPED], [FIRST, json.dumps(TYPED)]],
     "eth_sendTransaction": [[TRANSFER]],
     "eth_sendUnsignedTransaction": [[TRANSFER]],
     "hardhat_dropTransaction": [["$eth_sendTransaction"]],
     "anvil_dropTransaction": [["$waiting"]],
     "anvil_removePoolTransactions": [[FIRST]],
+    "hardhat_dropAllTransactions": [[]],
     "anvil_dropAllTransactions": [[]],
     "anvil_impersonateAccount": [[TO]],
     "hardhat_impersonateAccount": [[TO]],
@@ -332,6 +336,9 @@ EVM_CALLS: dict[str, list[list[Any]]] = {
     "anvil_loadState": [["$anvil_dumpState"]],
     "hardhat_setCoinbase": [[FIRST]],
     "anvil_setCoinbase": [[FIRST]],
+    "anvil_setChainId": [[DEV_CHAIN_ID]],
+    "hardhat_setPrevRandao": [[WORD]],
+    "anvil_setNextBlockPrevRandao": [[WORD]],
     "evm_setBlockGasLimit": [["0xe4e1c0"], [15_000_000]],
     "anvil_setBlockGasLimit": [["0xe4e1c0"]],
     "hardhat_getAutomine": [[]],
@@ -413,7 +420,10 @@ def prepared(client: FlaskClient) -> dict[str, Any]:
     sent = [done("eth_sendTransaction", tx) for tx in (call, TRANSFER)]
     done("evm_mine")
     receipt = done("eth_getTransactionReceipt", sent[0])
-    raws = [transaction(nonce, to=TO, gas=21_000, maxFeePerGas=10**10) for nonce in (0, 1)]
+    raws = [
+        transaction(nonce, to=TO, gas=21_000, maxFeePerGas=10**10, chainId=DEV_CHAIN_ID)
+        for nonce in (0, 1)
+    ]
     return {
         "$creation": creation,
         "$contract": contract,

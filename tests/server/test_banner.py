@@ -65,7 +65,7 @@ def test_curl_reads_the_chain_that_is_shown(dev: Node) -> None:
     shown = banner_of(dev)
     (chain,), (curl,) = shown["chain"], shown["curl"]
     chain_id = answered(curl)["node_info"]["network"]
-    assert chain == f"{chain_id}: evm, EVM chain id 9000, dialect comet-0.38"
+    assert chain == f"{chain_id}: evm, EVM chain id 31337, dialect comet-0.38"
     assert shown["database"] == [str(dev.log.parent / "data" / "noderpc.db")]
 
 
@@ -76,6 +76,11 @@ def test_accounts_have_ether_and_their_keys(dev: Node) -> None:
     (line,) = shown["web3.py"]
     w3: Web3 = eval(line, {"Web3": Web3})
     assert len(accounts) == 10
+    Account.enable_unaudited_hdwallet_features()
+    (mnemonic,), (paths,) = shown["mnemonic"], shown["derivation"]
+    for index, key in enumerate(line.split()[1] for line in accounts):
+        path = paths.replace("0 to 9", str(index))
+        assert Account.from_mnemonic(mnemonic, account_path=path).key.to_0x_hex() == key
     for address, key in map(str.split, accounts):
         assert Account.from_key(key).address == address
         assert w3.eth.get_balance(Web3.to_checksum_address(address)) == 10_000 * 10**18

@@ -59,8 +59,16 @@ from ..engine.jobs import ExecuteBlock, ExecutedBlock, Patch, RefusedTransaction
 from ..engine.state import State
 from ..engine.stored import StoredState
 from ..protocol import accounts, validity
-from ..protocol.ethermint import COINBASE, Layout, TransactionResult, event, tx_events
+from ..protocol.ethermint import (
+    COINBASE,
+    PREV_RANDAO,
+    Layout,
+    TransactionResult,
+    event,
+    tx_events,
+)
 from ..protocol.transactions import decode, refuse_long_lists
+from ..settings import CHAIN_ID, DEV_CHAIN_ID
 from ..state import EVM_STATE
 from . import patches as evm_genesis
 from .patches import LaterBlockChanges, change_of, is_patch
@@ -73,6 +81,7 @@ from .state import (
     EvmRuntime,
     calls_changes,
     head,
+    head_at,
     head_records,
     schedule,
     schedule_record,
@@ -112,7 +121,7 @@ class EvmApplication(Application):
         self,
         state: AppState,
         runtime: EvmRuntime,
-        chain_id: int,
+        chain_id: int | None = None,
         *,
         dev: bool = False,
         takes_unprotected_txs: bool = False,
@@ -123,7 +132,7 @@ class EvmApplication(Application):
         runtime.rules = self._rules = rules or ChainRules()
         # The latest block, and the environment of the next one.
         self._next: tuple[EvmHead, Environment] | None = None
-        self._is_schedule_checked = False
+        self._is_checked = False
         self._decoded = LRUCache[bytes, Transaction](
             _DECODED_TXS, _DECODED_BYTES, _weight, runtime.memory
         )
@@ -139,6 +148,22 @@ class EvmApplication(Application):
         except ValueError as error:
             raise ConfigurationError(f"NODERPC_EVM_FORKS: {error}") from None
 
+    def _check_chain_id(self) -> None:
+        """Refuse a setting that differs from the chain ID with which the chain began.
+
+        The current chain ID may differ after ``anvil_setChainId``: the command that started
+        the chain must be able to start it again.
+        """
+        first = head_at(self._state, 0)
+        if first is None or not (first.chain_id and self._chain_id):
+            return
+        if first.chain_id != self._chain_id:
+            raise ConfigurationError(
+                f"NODERPC_EVM_CHAIN_ID: expected {first.chain_id}, with which the chain began,"
+                f" got {self._chain_id}; remove the setting, or set NODERPC_DATABASE to a new"
+                " file to start another chain (noderpc start: --home)"
+            )
+
     @property
     def capabilities(self) -> Mapping[Capability[Any], Any]:
         return {EVM_STATE: self._runtime}
@@ -148,10 +173,11 @@ class EvmApplication(Application):
 
     def info(self) -> AppInfo:
         latest = head(self._state)
-        if not self._is_schedule_checked:
+        if not self._is_checked:
             # The chain's start asks this, and refuses a wrong setting.
             self._check_scheduled(latest)
-            self._is_schedule_checked = True
+            self._check_chain_id()
+            self._is_checked = True
         return AppInfo(
             data="evm",
             version="1",
@@ -175,7 +201,8 @@ class EvmApplication(Application):
             limit = BLOCK_GAS
             block = genesis.consensus_params.block
             update = ConsensusParamsUpdate(block=BlockParams(block.max_bytes, limit))
-        first = EvmHead(0, change.root, INITIAL_BASE_FEE, 0, limit)
+        chain_id = self._chain_id or (DEV_CHAIN_ID if self._dev else CHAIN_ID)
+        first = EvmHead(0, change.root, INITIAL_BASE_FEE, 0, limit, chain_id=chain_id)
         return InitChain(
             app_hash=change.root,
             consensus_params=update,
@@ -271,7 +298,7 @@ class EvmApplication(Application):
 
     def finalize_block(self, block: BlockRequest) -> BlockExecution:
         latest = self._head()
-        patched = LaterBlockChanges(latest.next_base_fee)
+        patched = LaterBlockChanges(latest.next_base_fee, latest.prev_randao)
         txs: list[bytes | Overrides] = []
         for tx in block.txs:
             if self._dev and is_patch(tx):
@@ -283,6 +310,7 @@ class EvmApplication(Application):
             timestamp=block.time // SECOND,
             coinbase=latest.coinbase or block.proposer_address,
             base_fee=patched.base_fee,
+            prev_randao=patched.prev_randao or ZERO_HASH,
             parent_hash=block.last_commit.block_id.hash or ZERO_HASH,
         )
         if patched.state is not None:
@@ -305,6 +333,8 @@ class EvmApplication(Application):
             gas,
             latest.gas_limit if patched.block is None else patched.block.max_gas,
             patched.coinbase or latest.coinbase,
+            patched.chain_id or latest.chain_id,
+            patched.next_prev_randao,
         )
         return BlockExecution(
             tx_results=results,
@@ -331,7 +361,7 @@ class EvmApplication(Application):
     def _environment_after(self, latest: EvmHead) -> Environment:
         height = latest.height + 1
         return Environment(
-            chain_id=self._chain_id,
+            chain_id=latest.chain_id or self._chain_id or CHAIN_ID,
             number=height,
             timestamp=0,
             gas_limit=latest.gas_limit,
@@ -431,10 +461,12 @@ def _results(block: BlockRequest, executed: ExecutedBlock) -> Iterator[ExecTxRes
 
 
 def _begin_events(latest: EvmHead, environment: Environment) -> tuple[Event, ...]:
-    fee = event("fee_market", base_fee=str(environment.base_fee))
-    if not latest.coinbase:
-        return (fee,)
-    return fee, event(COINBASE, address=f"0x{latest.coinbase.hex()}")
+    events = [event("fee_market", base_fee=str(environment.base_fee))]
+    if latest.coinbase:
+        events.append(event(COINBASE, address=f"0x{latest.coinbase.hex()}"))
+    if environment.prev_randao != ZERO_HASH:
+        events.append(event(PREV_RANDAO, value=f"0x{environment.prev_randao.hex()}"))
+    return tuple(events)
 
 
 def _weight(tx: Transaction) -> int:

@@ -10,7 +10,7 @@ from ...domain.genesis import Genesis
 from ...protocol.secp256k1eth import to_checksum
 from ...settings import Settings
 from ..domain.records import ETHER
-from ..protocol.crypto import DEV_KEYS
+from ..protocol.crypto import DEV_KEYS, DEV_MNEMONIC, DEV_PATH
 from . import patches as evm_genesis
 
 # Balance of each development account in hardhat and anvil.
@@ -52,6 +52,8 @@ class EvmDevAccounts(DevAccounts):
         yield "accounts", "their keys are public: never send real funds to them"
         for line in _lines():
             yield "accounts", line
+        yield "mnemonic", DEV_MNEMONIC
+        yield "derivation", f"{DEV_PATH}0 to {len(DEV_KEYS) - 1}"
 
 
 def _lines() -> Iterator[str]:

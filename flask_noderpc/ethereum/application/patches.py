@@ -59,6 +59,8 @@ class Change:
     overrides: Overrides = field(default_factory=dict)
     next_base_fee: int | None = None
     coinbase: bytes | None = None
+    chain_id: int | None = None
+    prev_randao: bytes | None = None
     block: BlockParams | None = None
     dump: bytes | None = None
     """State dump. A dump of anvil sets the accounts in it; a dump of an earlier version of
@@ -70,6 +72,8 @@ class _BlockMembers(jsoncodec.Struct):
 
     nextBaseFee: str | None = None  # noqa: N815  # as JSON has it
     coinbase: str | None = None
+    chainId: str | None = None  # noqa: N815
+    prevRandao: str | None = None  # noqa: N815
     block: BlockParams | None = None
     dump: bytes | None = None
 
@@ -86,6 +90,10 @@ def patch_tx(change: Change) -> bytes:
         members["nextBaseFee"] = f"{change.next_base_fee:#x}"
     if change.coinbase is not None:
         members["coinbase"] = change.coinbase.hex()
+    if change.chain_id is not None:
+        members["chainId"] = f"{change.chain_id:#x}"
+    if change.prev_randao is not None:
+        members["prevRandao"] = change.prev_randao.hex()
     if change.block is not None:
         members["block"] = change.block
     if change.dump is not None:
@@ -122,6 +130,10 @@ def change_of(raw: bytes) -> Change:
             overrides=accounts(document),
             next_base_fee=None if members.nextBaseFee is None else int(members.nextBaseFee, 0),
             coinbase=None if members.coinbase is None else bytes.fromhex(members.coinbase),
+            chain_id=None if members.chainId is None else int(members.chainId, 0),
+            prev_randao=(
+                None if members.prevRandao is None else bytes.fromhex(members.prevRandao)
+            ),
             block=members.block,
             dump=members.dump,
         )
@@ -132,11 +144,16 @@ def change_of(raw: bytes) -> Change:
 class LaterBlockChanges:
     """Changes of block parameters by the patches of one block; the last patch wins."""
 
-    def __init__(self, next_base_fee: int) -> None:
+    def __init__(self, next_base_fee: int, prev_randao: bytes) -> None:
         self.base_fee = next_base_fee
         """Base fee of the block that contains the patches."""
         self._next_base_fee = next_base_fee
+        self.prev_randao = self._next_prev_randao = prev_randao
+        """Value of PREVRANDAO in the block that contains the patches; empty if it is 0."""
+        self.next_prev_randao = b""
+        """Value of PREVRANDAO in the next block; empty if it is 0."""
         self.coinbase = b""
+        self.chain_id = 0
         self.block: BlockParams | None = None
         self.state: StateChange | None = None
 
@@ -148,7 +165,12 @@ class LaterBlockChanges:
         # next one gets, by EIP-1559, the fee set by a patch, or the fee of this block without
         # patches.
         self.base_fee = fee_of_empty_block_before(self._next_base_fee)
+        # The value is meant for a block of transactions, so a block of patches passes it on.
+        if change.prev_randao is not None:
+            self._next_prev_randao = change.prev_randao
+        self.prev_randao, self.next_prev_randao = b"", self._next_prev_randao
         self.coinbase = change.coinbase or self.coinbase
+        self.chain_id = change.chain_id or self.chain_id
         self.block = change.block or self.block
         if change.dump is not None and is_anvil_dump(change.dump):
             return dumped_accounts(change.dump, _MAX_DUMP_BYTES)

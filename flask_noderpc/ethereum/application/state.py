@@ -17,6 +17,7 @@ from ...lru import CacheMemory, LRUCache
 from ...protocol.secp256k1eth import keccak
 from ..domain.execution import CODE_SIZE_LIMIT
 from ..domain.forks import OSAKA, PRAGUE, Activation, Fork, Schedule, extended, fork_named
+from ..domain.records import ZERO_HASH
 from ..engine.base import Job
 from ..protocol import accounts, rlp
 from ..protocol.trie import NodeMissing
@@ -44,6 +45,10 @@ class EvmHead:
     gas_limit: int
     coinbase: bytes = b""
     """Account that receives the tips of later blocks, if ``setCoinbase`` was called."""
+    chain_id: int = 0
+    """Chain ID of later blocks; 0 in a store of a version that did not record it."""
+    prev_randao: bytes = b""
+    """Value of PREVRANDAO in the next block, if ``setPrevRandao`` was called."""
 
     @property
     def next_base_fee(self) -> int:
@@ -54,7 +59,8 @@ class EvmHead:
         """Encode the record for the store."""
         items: list[rlp.Item] = [self.height, self.root, self.base_fee]
         items += self.gas_used, self.gas_limit
-        return rlp.encode([*items, self.coinbase] if self.coinbase else items)
+        items += self.coinbase, self.chain_id, self.prev_randao
+        return rlp.encode(items)
 
     @classmethod
     def decode(cls, stored: bytes) -> EvmHead:
@@ -65,7 +71,12 @@ class EvmHead:
             return int.from_bytes(items.string("number"))
 
         head = cls(number(), items.string("root"), number(), number(), number())
-        return head if items.done else replace(head, coinbase=items.string("coinbase"))
+        # Earlier versions wrote fewer items.
+        if not items.done:
+            head = replace(head, coinbase=items.string("coinbase"))
+        if not items.done:
+            head = replace(head, chain_id=number(), prev_randao=items.string("prevRandao"))
+        return head
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,6 +271,16 @@ class EvmRuntime(EvmState):
                 f"the state of block {height} is not stored; ask for a later block"
             )
         return head.root
+
+    def chain_id(self, height: int) -> int | None:
+        # The block that changes the chain ID has no other transactions, so the chain ID after
+        # a block is the one of its transactions, too.
+        found = head_at(self._state, height) or head(self._state)
+        return (found and found.chain_id) or None
+
+    def next_prev_randao(self) -> bytes:
+        latest = head(self._state)
+        return (latest and latest.prev_randao) or ZERO_HASH
 
     def forks(self) -> Schedule:
         """Return the recorded forks; from the next height on, the scheduled ones."""

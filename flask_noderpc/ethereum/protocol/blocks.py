@@ -135,6 +135,7 @@ def ethereum_block(
         gas_limit=_gas_limit(params),
         gas_used=ethermint.gas_used(results),
         timestamp=timestamp,
+        mix_hash=ethermint.prev_randao(results) or ZERO_HASH,
         base_fee=ethermint.base_fee(results),
     )
     return Block(made, receipts(txs, results, block_hash, timestamp))
@@ -166,7 +167,9 @@ def genesis_block(
     return _hashed(Block(header))
 
 
-def pending_block(latest: Header, waiting: Sequence[Transaction], timestamp: int) -> Block:
+def pending_block(
+    latest: Header, waiting: Sequence[Transaction], timestamp: int, mix_hash: bytes = ZERO_HASH
+) -> Block:
     """Return the pending block after ``latest``; ``timestamp`` is in seconds.
 
     It has no hash, nonce or miner yet, and none of its transactions has been executed.
@@ -181,6 +184,7 @@ def pending_block(latest: Header, waiting: Sequence[Transaction], timestamp: int
         gas_limit=latest.gas_limit,
         # Ethereum: a block is later than its parent.
         timestamp=max(timestamp, latest.timestamp + 1),
+        mix_hash=mix_hash,
         base_fee=fee_after(latest),
     )
     return Block(header, waiting=tuple(waiting))

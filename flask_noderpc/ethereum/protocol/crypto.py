@@ -37,8 +37,13 @@ def personal_digest(message: bytes) -> bytes:
     return keccak(b"\x19Ethereum Signed Message:\n%d%b" % (len(message), message))
 
 
-# The first ten keys, m/44'/60'/0'/0/0 to m/44'/60'/0'/0/9, of the mnemonic
-# "test test test test test test test test test test test junk".
+DEV_MNEMONIC = "test test test test test test test test test test test junk"
+"""Mnemonic of the development accounts, which is also anvil's and hardhat's."""
+
+DEV_PATH = "m/44'/60'/0'/0/"
+"""Path at which the keys are derived from the mnemonic, before the index of each."""
+
+# The first ten keys of the mnemonic.
 DEV_KEYS = tuple(
     Key(bytes.fromhex(secret))
     for secret in (

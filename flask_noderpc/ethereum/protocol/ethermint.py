@@ -27,7 +27,7 @@ from .crypto import from_hex
 TX, LOGS, MESSAGE = "ethereum_tx", "tx_log", "message"
 BLOOM, GAS = "block_bloom", "block_gas"
 # Event types of this package's own chains; no module of a real chain uses them.
-COINBASE = "block_coinbase"
+COINBASE, PREV_RANDAO = "block_coinbase", "block_prev_randao"
 CALLS = "evm_calls"
 # Event types of evmos: x/feemarket; version 20 changed the first to the second.
 _FEE_MARKETS = ("fee_market", "evm_fee_market")
@@ -139,9 +139,18 @@ def base_fee(results: BlockResults) -> int | None:
 
 def coinbase(results: BlockResults) -> bytes | None:
     """Return the account that received the block's tips; ``None`` means the proposer."""
+    return _set_value(results, COINBASE, b"address", 20)
+
+
+def prev_randao(results: BlockResults) -> bytes | None:
+    """Return the value of PREVRANDAO that was set for a block; ``None`` means 0."""
+    return _set_value(results, PREV_RANDAO, b"value", 32)
+
+
+def _set_value(results: BlockResults, kind: str, key: bytes, size: int) -> bytes | None:
     for event in results.begin_block_events:
-        if event.type == COINBASE:
-            return from_hex(_attributes(event).get(b"address", b"").decode(), 20)
+        if event.type == kind:
+            return from_hex(_attributes(event).get(key, b"").decode(), size)
     return None
 
 

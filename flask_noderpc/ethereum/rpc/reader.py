@@ -22,9 +22,10 @@ from ...errors import (
 from ...jsonrpc.context import Context
 from ...lru import CacheMemory, LRUCache
 from ...settings import Settings
-from ..domain.records import Transaction
+from ..domain.records import ZERO_HASH, Transaction
 from ..protocol.blocks import Block, ethereum_block, genesis_block, pending_block
 from ..protocol.execution import ethereum_transactions
+from ..settings import CHAIN_ID, EthereumSettings
 from ..state import EVM_STATE
 from .codec.params import ByHash, Height, Tag
 from .errors import PrunedHistory
@@ -74,6 +75,13 @@ def reader(ctx: Context) -> Reader:
         ctx.memo.setdefault(_MEMO, Reader(ctx.backend, ctx.memory))
     found: Reader = ctx.memo[_MEMO]
     return found
+
+
+def chain_id_of(ctx: Context, height: int | None = None) -> int:
+    """Return the chain ID of a block's transactions, or without a height the next block's."""
+    evm = EVM_STATE.find(ctx.backend)
+    found = evm and evm.chain_id(reader(ctx).latest if height is None else height)
+    return found or ctx.settings.of(EthereumSettings).evm_chain_id or CHAIN_ID
 
 
 class Reader:
@@ -189,10 +197,12 @@ class Reader:
         if latest is None:
             # Another node may store a block's results slightly later than the block.
             return None
+        evm = EVM_STATE.find(self._backend)
         return pending_block(
             latest.partial_header,
             self.pending_transactions(),
             self._backend.chain_time() // SECOND,
+            evm.next_prev_randao() if evm else ZERO_HASH,
         )
 
     def pending_transactions(self) -> list[Transaction]:

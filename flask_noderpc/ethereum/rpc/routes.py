@@ -35,6 +35,7 @@ _NODE = (
     Route("web3_clientVersion", node.client_version, NoParams, str),
     Route("web3_sha3", node.sha3, node.Bytes, bytes),
     Route("net_version", node.net_version, NoParams, str),
+    Route("eth_networkId", node.net_version, NoParams, str),
     Route("net_listening", node.listening, NoParams, bool),
     Route("net_peerCount", node.peer_count, NoParams, int),
     Route("eth_chainId", node.chain_id, NoParams, int),

@@ -8,12 +8,12 @@ const { url, step, awaited } = require("./helpers");
 
 const KEY = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80";
 const NAME = "0x" + "77".repeat(20);
-const DOMAIN = { name: "Ether Mail", chainId: 9000 };
+const DOMAIN = { name: "Ether Mail", chainId: 31337 };
 const TYPES = { Mail: [{ name: "contents", type: "string" }, { name: "n", type: "uint256[]" }] };
 const MAIL = { contents: "hi", n: [1n, 2n] };
 
 const chain = viem.defineChain({
-  id: 9000,
+  id: 31337,
   name: "node",
   nativeCurrency: { name: "ether", symbol: "ETH", decimals: 18 },
   rpcUrls: { default: { http: [url] } },

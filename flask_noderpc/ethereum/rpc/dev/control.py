@@ -20,10 +20,12 @@ from ....jsonrpc.params import NoParams, Params, param
 from ....wire.json_schema import typed
 from ....wire.params import ParamField
 from ...application.patches import Change, patch_tx
+from ...domain.forks import fork_at
 from ...domain.records import PlainNumber
 from ...protocol.blocks import BlockView
 from ..codec.params import Address, Bool, Hash
 from ..errors import EvmError, not_supported
+from ..execution.state import evm_state
 from ..reader import reader
 
 # Maximum number of blocks that a call may mine and return: each takes milliseconds.
@@ -373,6 +375,43 @@ def set_base_fee(ctx: Context, params: FeeParams) -> None:
 def set_coinbase(ctx: Context, params: CoinbaseParams) -> None:
     """Set the recipient of tips from the next block on."""
     change(ctx, Change(coinbase=params.address))
+
+
+# geth, anvil and wallets take a chain ID as an unsigned 64-bit number, and JavaScript clients
+# lose digits above 53 bits.
+_MAX_CHAIN_ID = (1 << 53) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class ChainIdParams(Params):
+    """Parameters of ``anvil_setChainId``."""
+
+    chain_id: int = param(Number(), doc="Chain ID of later transactions.")
+
+
+def set_chain_id(ctx: Context, params: ChainIdParams) -> None:
+    """Set the chain ID from the next block on; pending transactions of another one are
+    removed."""
+    if not 1 <= params.chain_id <= _MAX_CHAIN_ID:
+        raise EvmError(
+            f"chain_id: expected a chain ID from 1 to {_MAX_CHAIN_ID}, got {params.chain_id}"
+        )
+    change(ctx, Change(chain_id=params.chain_id))
+
+
+@dataclass(frozen=True, slots=True)
+class RandaoParams(Params):
+    """Parameters of ``hardhat_setPrevRandao``."""
+
+    value: bytes = param(Hash(), doc="The 32 bytes that PREVRANDAO returns.")
+
+
+def set_prev_randao(ctx: Context, params: RandaoParams) -> None:
+    """Set the value of PREVRANDAO, and ``mixHash``, of the next block; later blocks have 0."""
+    fork = fork_at(evm_state(ctx).forks(), ctx.backend.reads.latest_height() + 1)
+    if not fork.has_randao:
+        raise EvmError(f"PREVRANDAO begins with the fork Paris, and this chain has {fork.name}")
+    change(ctx, Change(prev_randao=params.value))
 
 
 def set_gas_limit(ctx: Context, params: GasLimitParams) -> bool:

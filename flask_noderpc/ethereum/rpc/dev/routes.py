@@ -17,7 +17,6 @@ from ....jsonrpc.route import Route, RouteTable
 from ...domain.records import PlainNumber
 from ...protocol.blocks import Block
 from ...protocol.execution import Receipt
-from ...settings import EthereumSettings
 from ..codec.params import Bool, Hash, String, Tag
 from ..errors import NOT_SUPPORTED, EvmError
 from ..execution.sending import FillParams
@@ -49,7 +48,7 @@ def node_info(ctx: Context, params: NoParams) -> dict[str, Any]:
         "transactionOrder": "fees",
         "environment": {
             "baseFee": fees.base_fee(ctx, params),
-            "chainId": PlainNumber(ctx.settings.of(EthereumSettings).evm_chain_id),
+            "chainId": PlainNumber(node.chain_id(ctx, params)),
             "gasLimit": header.gas_limit,
             "gasPrice": fees.gas_price(ctx, params),
         },
@@ -63,7 +62,7 @@ def metadata(ctx: Context, params: NoParams) -> dict[str, Any]:
     genesis = reader(ctx).block_at(0)
     return {
         "clientVersion": node.client_version(ctx, params),
-        "chainId": PlainNumber(ctx.settings.of(EthereumSettings).evm_chain_id),
+        "chainId": PlainNumber(node.chain_id(ctx, params)),
         "instanceId": genesis.header.hash if genesis else header.hash,
         "latestBlockNumber": PlainNumber(header.number),
         "latestBlockHash": header.hash,
@@ -81,8 +80,6 @@ _REASONS = (
         ("setMinGasPrice",),
         "the base fee is the minimum (EIP-1559); set it with setNextBlockBaseFeePerGas",
     ),
-    (("setPrevRandao",), "there is no beacon chain, so blocks have no prevRandao"),
-    (("setChainId",), "set NODERPC_EVM_CHAIN_ID and start a new chain"),
 )
 
 
@@ -202,13 +199,16 @@ _ROWS: tuple[_Row, ...] = (
     ("anvil_setStorageAt", state.set_storage_at, StorageWordParams, bool),
     *_rows_of_both("setNextBlockBaseFeePerGas", control.set_base_fee, control.FeeParams),
     *_rows_of_both("setCoinbase", control.set_coinbase, control.CoinbaseParams),
+    ("hardhat_setPrevRandao", _as_hardhat(control.set_prev_randao), control.RandaoParams, bool),
+    ("anvil_setNextBlockPrevRandao", control.set_prev_randao, control.RandaoParams, NoneType),
+    ("anvil_setChainId", control.set_chain_id, control.ChainIdParams, NoneType),
     ("anvil_dumpState", state.dump, NoParams, bytes),
     ("anvil_loadState", state.load, state.DumpParams, bool),
     ("evm_setBlockGasLimit", control.set_gas_limit, control.GasLimitParams, bool),
     ("anvil_setBlockGasLimit", control.set_gas_limit, control.GasLimitParams, bool),
     ("hardhat_dropTransaction", control.was_dropped, TransactionHashParams, bool),
     ("anvil_dropTransaction", control.drop, TransactionHashParams, bytes),
-    ("anvil_dropAllTransactions", control.drop_all, NoParams, NoneType),
+    *_rows_of_both("dropAllTransactions", control.drop_all, NoParams),
     ("anvil_removePoolTransactions", control.drop_by_sender, control.SenderParams, NoneType),
     *_rows_of_both("setLoggingEnabled", accept_logging, LoggingParams),
     ("anvil_setRpcUrl", accept_url, UrlParams, NoneType),
@@ -246,6 +246,7 @@ DEV_ROUTES = RouteTable(
         _row("eth_sign", signing.sign, signing.Message, bytes),
         _row("personal_sign", signing.personal_sign, signing.PersonalMessage, bytes),
         _row("eth_signTypedData", signing.sign_typed_data, signing.TypedDataParams, bytes),
+        _row("eth_signTypedData_v3", signing.sign_typed_data, signing.TypedDataParams, bytes),
         _row("eth_signTypedData_v4", signing.sign_typed_data, signing.TypedDataParams, bytes),
         *starmap(
             _row,

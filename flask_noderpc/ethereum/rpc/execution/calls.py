@@ -31,6 +31,7 @@ from ..codec import hex
 from ..codec.call_objects import BlockOverride, CallObject, StateOverride
 from ..codec.params import BlockId, ByHash, Height, Tag
 from ..errors import REVERTED, TIMED_OUT, EvmError
+from ..reader import chain_id_of
 from .state import evm_state, header_and_root, state_block
 
 T = TypeVar("T")
@@ -167,7 +168,7 @@ def environment_of(
     overridden number also selects the fork."""
     own = ctx.settings.of(EthereumSettings)
     found = Environment(
-        chain_id=own.evm_chain_id,
+        chain_id=chain_id_of(ctx, header.number),
         number=header.number,
         timestamp=header.timestamp,
         coinbase=header.miner or ZERO_ADDRESS,
@@ -184,7 +185,7 @@ def environment_of(
 def message_of(ctx: Context, args: CallArgs, environment: Environment, gas: int) -> Message:
     """Return the message to execute for a call; raise :exc:`.errors.EvmError` for a wrong
     chain ID or a fee below the base fee."""
-    chain_id = ctx.settings.of(EthereumSettings).evm_chain_id
+    chain_id = environment.chain_id
     if args.chain_id is not None and args.chain_id != chain_id:
         raise EvmError(f"chainId does not match node's (have={args.chain_id}, want={chain_id})")
     price = args.price_at(environment.base_fee)

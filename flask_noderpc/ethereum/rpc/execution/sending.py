@@ -34,6 +34,7 @@ from ..codec.params import Data, Quantity, Tag
 from ..errors import EvmError
 from ..queries import fees
 from ..queries.blocks import find
+from ..reader import chain_id_of
 from . import calls, state
 
 _MAX_AUTOMINE_WAIT_S = 10.0
@@ -90,7 +91,7 @@ def fill_transaction(ctx: Context, args: CallArgs) -> Transaction:
     """Return the unsigned transaction, with fees and gas limit filled in; an omitted nonce is
     0.
     """
-    chain_id = ctx.settings.of(EthereumSettings).evm_chain_id
+    chain_id = chain_id_of(ctx)
     if args.chain_id is not None and args.chain_id != chain_id:
         raise EvmError(f"chainId does not match node's (have={args.chain_id}, want={chain_id})")
     if args.to is None and not args.data:
@@ -190,15 +191,13 @@ def hand_in_raw(ctx: Context, params: RawTransaction) -> Transaction:
 def read_raw(ctx: Context, params: RawTransaction) -> Transaction:
     """Return a signed transaction for this chain; raise :exc:`.errors.EvmError` for another
     chain's."""
-    own = ctx.settings.of(EthereumSettings)
     refuse_long_lists(params.raw)
     tx = decode(without_blobs(params.raw))
     if not takes_unprotected_txs(ctx.settings):
         check_protected(tx)
-    if tx.chain_id not in (None, own.evm_chain_id):
-        raise EvmError(
-            f"invalid chain id for signer: have {tx.chain_id} want {own.evm_chain_id}"
-        )
+    chain_id = chain_id_of(ctx)
+    if tx.chain_id not in (None, chain_id):
+        raise EvmError(f"invalid chain id for signer: have {tx.chain_id} want {chain_id}")
     return tx
 
 

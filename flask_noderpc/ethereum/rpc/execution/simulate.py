@@ -32,6 +32,7 @@ from ..errors import (
     VM_ERROR,
     EvmError,
 )
+from ..reader import chain_id_of
 from .calls import revert_error, run_job
 from .state import evm_state, header_and_root, state_block
 
@@ -147,7 +148,7 @@ def simulate(ctx: Context, params: SimulationParams) -> tuple[jsoncodec.Raw, ...
     base, root = header_and_root(ctx, number_or_hash)
     settings = ctx.settings
     rules = Rules(
-        chain_id=settings.of(EthereumSettings).evm_chain_id,
+        chain_id=chain_id_of(ctx, base.number),
         code_size_limit=settings.of(EthereumSettings).evm_code_size_limit,
         forks=evm_state(ctx).forks(),
         gas_cap=settings.of(EthereumSettings).evm_gas_cap,

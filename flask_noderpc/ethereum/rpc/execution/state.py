@@ -17,12 +17,11 @@ from ...domain.forks import HISTORY_ADDRESS, Schedule
 from ...domain.records import Header, PlainNumber
 from ...protocol import accounts
 from ...protocol.blocks import Block
-from ...settings import EthereumSettings
 from ...state import EVM_STATE, EvmState
 from ..codec import hex
 from ..codec.params import Address, Anything, BlockId, ByHash, Height, Tag, mismatch
 from ..errors import NOT_SUPPORTED, EvmError, not_supported
-from ..reader import reader
+from ..reader import chain_id_of, reader
 
 # geth: internal/ethapi, maxGetStorageSlots.
 _MAX_SLOTS = 1_024
@@ -297,7 +296,7 @@ def _fork_config(ctx: Context, latest: Header, forks: Schedule) -> dict[str, Any
     return {
         "activationTime": PlainNumber(_activation_time(ctx, latest, height)),
         "blobSchedule": blobs,
-        "chainId": ctx.settings.of(EthereumSettings).evm_chain_id,
+        "chainId": chain_id_of(ctx),
         "forkId": crc32(genesis + passed).to_bytes(4),
         "precompiles": {
             name: number.to_bytes(20) for number, name in sorted(fork.precompiles.items())

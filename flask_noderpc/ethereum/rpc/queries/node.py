@@ -21,18 +21,22 @@ from ...settings import EthereumSettings
 from ...state import EVM_STATE
 from ..codec.params import Address, Data, Tag
 from ..errors import EvmError
-from ..reader import reader
+from ..reader import chain_id_of, reader
 
 
 def client_version(ctx: Context, params: NoParams) -> str:
-    """NODERPC_EVM_CLIENT_VERSION, or this server's name and version if it is not set."""
+    """NODERPC_EVM_CLIENT_VERSION, or if it is not set this server's name and version, on a
+    development chain after anvil's name."""
     configured = ctx.settings.of(EthereumSettings).evm_client_version
     if configured is not None:
         return configured
     system = f"{platform.system().lower()}-{platform.machine()}"
-    return (
+    name = (
         f"flask-noderpc/v{version('flask-noderpc')}/{system}/python{platform.python_version()}"
     )
+    # hardhat-network-helpers and ape-foundry only work with a node whose text begins with the
+    # name of a development node that they know.
+    return f"anvil/compatible ({name})" if ctx.settings.dev else name
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +53,7 @@ def sha3(ctx: Context, params: Bytes) -> bytes:
 
 def net_version(ctx: Context, params: NoParams) -> str:
     """The chain ID, as a decimal string."""
-    return str(ctx.settings.of(EthereumSettings).evm_chain_id)
+    return str(chain_id_of(ctx))
 
 
 def listening(ctx: Context, params: NoParams) -> bool:
@@ -74,7 +78,7 @@ def modules(ctx: Context, params: NoParams) -> dict[str, str]:
 
 def chain_id(ctx: Context, params: NoParams) -> int:
     """The chain ID that transactions are signed for."""
-    return ctx.settings.of(EthereumSettings).evm_chain_id
+    return chain_id_of(ctx)
 
 
 def block_number(ctx: Context, params: NoParams) -> int:

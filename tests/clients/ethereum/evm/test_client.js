@@ -10,7 +10,7 @@ const NOBODY = "0x" + "98".repeat(20);
 const SLOT = viem.pad("0x1");
 const WORD = viem.pad("0x2a");
 const chain = viem.defineChain({
-  id: 9000,
+  id: 31337,
   name: "node",
   nativeCurrency: { name: "ether", symbol: "ETH", decimals: 18 },
   rpcUrls: { default: { http: [url] } },

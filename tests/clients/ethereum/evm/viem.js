@@ -7,7 +7,7 @@ const helpers = require("./helpers");
 const { url, account, key, abi, bytecode, step, added, thrown } = helpers;
 
 const chain = viem.defineChain({
-  id: 9000,
+  id: 31337,
   name: "node",
   nativeCurrency: { name: "ether", symbol: "ETH", decimals: 18 },
   rpcUrls: { default: { http: [url] } },

@@ -35,7 +35,7 @@ def test_eth_send_transaction_fills_and_signs(chain: EmbeddedChain, w3: Any) -> 
     tx = w3.eth.get_transaction(answer["result"])
 
     assert (receipt["status"], receipt["from"]) == (1, sender)
-    assert (tx["nonce"], tx["gas"], tx["type"], tx["chainId"]) == (nonce, 21_000, 2, 9000)
+    assert (tx["nonce"], tx["gas"], tx["type"], tx["chainId"]) == (nonce, 21_000, 2, 31337)
     assert tx["maxFeePerGas"] == 2 * fee + tx["maxPriorityFeePerGas"]
     assert w3.eth.get_balance(to) == before + 5
 
@@ -79,7 +79,7 @@ def test_eth_fill_transaction_fills_without_signing(w3: Any) -> None:
     found = asked(w3, "eth_fillTransaction", {"from": sender, "to": FIRST})["result"]
 
     tx = found["tx"]
-    assert (tx["nonce"], tx["gas"], tx["chainId"]) == ("0x0", "0x5208", "0x2328")
+    assert (tx["nonce"], tx["gas"], tx["chainId"]) == ("0x0", "0x5208", "0x7a69")
     assert (tx["gasPrice"], tx["r"], tx["s"]) == (None, "0x0", "0x0")
     tip = int(tx["maxPriorityFeePerGas"], 16)
     base_fee = int(asked(w3, "eth_baseFee")["result"], 16)
@@ -91,7 +91,7 @@ def test_eth_fill_transaction_fills_without_signing(w3: Any) -> None:
     ("args", "message"),
     [
         ({}, "contract creation without any data provided"),
-        ({"to": FIRST, "chainId": "0x1"}, "chainId does not match node's (have=1, want=9000)"),
+        ({"to": FIRST, "chainId": "0x1"}, "chainId does not match node's (have=1, want=31337)"),
         ({"to": FIRST, "gasPrice": "0x0"}, "gasPrice must be non-zero after london fork"),
         (
             {"to": FIRST, "maxFeePerGas": "0x0", "maxPriorityFeePerGas": "0x0"},
@@ -196,7 +196,7 @@ def test_a_signed_transaction_of_another_type_is_taken_with_its_blobs(w3: Any) -
         "maxFeePerGas": 5 * 10**9,
         "maxPriorityFeePerGas": 1,
         "maxFeePerBlobGas": 1,
-        "chainId": 9000,
+        "chainId": 31337,
     }
     raw = with_blob(fields, Account.from_key(DEV_KEYS[9].secret))
     tx_hash = w3.eth.send_raw_transaction(raw)
