@@ -55,7 +55,7 @@ def configure(options: LogOptions) -> None:
         handler.setLevel(logging.ERROR)
     logging.basicConfig(handlers=[handler])
     # The logger of calls is only used with NODERPC_LOG_CALLS.
-    for name in ("blocks", "calls", "start"):
+    for name in ("blocks", "calls", "contracts", "start"):
         logging.getLogger(f"flask_noderpc.{name}").setLevel(logging.INFO)
     if not options.has_bars:
         logging.getLogger("flask_noderpc.progress").setLevel(logging.INFO)

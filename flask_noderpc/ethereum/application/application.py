@@ -36,6 +36,7 @@ from ...errors import (
 )
 from ...lru import LRUCache
 from ...protocol.comet.hashes import tx_hash
+from ..dev_log import log_transaction
 from ..domain.execution import (
     NO_STORAGE,
     Account,
@@ -100,6 +101,8 @@ CODESPACE = "evm"
 # Limits of the cache of decoded transactions. It includes rejected ones, which may have a
 # megabyte each.
 _DECODED_TXS, _DECODED_BYTES = 10_000, 32 << 20
+# Revert data above this size is not stored; a reason or a custom error has some hundred bytes.
+_MAX_REASON_BYTES = 16 << 10
 # Approximate size in memory of a decoded transaction without its data.
 _TX_OBJECT_BYTES = 2048
 
@@ -324,7 +327,11 @@ class EvmApplication(Application):
                 records_calls=self._rules.records_calls,
             )
             executed = self._executed(block, job)
-        results = tuple(_results(block, executed))
+        if self._dev:
+            for outcome in executed.outcomes:
+                if isinstance(outcome, tuple):
+                    log_transaction(outcome[0].hash, outcome[1])
+        results = tuple(_results(block, executed, with_reason=self._dev))
         gas = sum(result.gas_used for result in results)
         new_head = EvmHead(
             block.height,
@@ -369,6 +376,7 @@ class EvmApplication(Application):
             code_size_limit=self._rules.code_size_limit,
             fork=fork_at(self._runtime.forks(), height),
             caps_tx_gas=self._rules.caps_tx_gas,
+            keeps_console=self._dev,
         )
 
     def _new_schedule(self) -> Mapping[bytes, bytes]:
@@ -448,7 +456,9 @@ class EvmApplication(Application):
         return decoded
 
 
-def _results(block: BlockRequest, executed: ExecutedBlock) -> Iterator[ExecTxResult]:
+def _results(
+    block: BlockRequest, executed: ExecutedBlock, *, with_reason: bool
+) -> Iterator[ExecTxResult]:
     count = 0
     for tx, outcome in zip(block.txs, executed.outcomes, strict=True):
         if outcome is None:
@@ -456,7 +466,7 @@ def _results(block: BlockRequest, executed: ExecutedBlock) -> Iterator[ExecTxRes
         elif isinstance(outcome, RefusedTransaction):
             yield _rejected(outcome.reason)
         else:
-            yield _result(tx, *outcome, count, block.height)
+            yield _result(tx, *outcome, count, block.height, with_reason=with_reason)
             count += 1
 
 
@@ -480,9 +490,17 @@ def _rejected(reason: str) -> ExecTxResult:
 
 
 def _result(
-    raw: bytes, tx: Transaction, outcome: Outcome, index: int, height: int
+    raw: bytes, tx: Transaction, outcome: Outcome, index: int, height: int, *, with_reason: bool
 ) -> ExecTxResult:
-    run = TransactionResult(tx, outcome.gas_used, outcome.error, outcome.logs, outcome.calls)
+    shown = with_reason and outcome.reverted and len(outcome.output) <= _MAX_REASON_BYTES
+    run = TransactionResult(
+        tx,
+        outcome.gas_used,
+        outcome.error,
+        outcome.logs,
+        outcome.calls,
+        outcome.output if shown else None,
+    )
     return ExecTxResult(
         gas_wanted=tx.gas,
         gas_used=outcome.gas_used,

@@ -32,6 +32,11 @@ NO_STORAGE = EMPTY_ROOT
 CODE_SIZE_LIMIT = 24_576
 """EIP-170: maximum bytes of a contract's code, unless a chain has another limit."""
 
+CONSOLE = bytes.fromhex("000000000000000000636f6e736f6c652e6c6f67")
+"""Address of hardhat's console library, without code: a call to it prints a message."""
+MAX_CONSOLE, MAX_CONSOLE_BYTES = 100, 2_048
+"""Maximum number of console messages of a message, and bytes of each that are kept."""
+
 # EIP-7702: the code of a delegating account is this prefix and the delegate's address.
 DELEGATION = bytes.fromhex("ef0100")
 
@@ -85,6 +90,8 @@ class Environment:
     """True if the fork's maximum of a transaction's gas limit applies (EIP-7825)."""
     code_size_limit: int = CODE_SIZE_LIMIT
     """Maximum bytes of a contract's code; init code may have twice as many."""
+    keeps_console: bool = False
+    """True if :attr:`Outcome.console` has the messages that contracts print."""
     hashes: Mapping[int, bytes] = field(default_factory=dict)
     """Hashes, by number, of earlier blocks of a simulation, which are not in the store."""
 
@@ -290,6 +297,9 @@ class Outcome:
     """Address of the new contract; ``None`` if the message is a call."""
     calls: InternalCalls = InternalCalls()
     """Internal calls, if they are recorded."""
+    console: tuple[bytes, ...] = ()
+    """Data of the calls to :data:`CONSOLE`, also of calls that failed later: at most
+    :data:`MAX_CONSOLE` parts of at most :data:`MAX_CONSOLE_BYTES`."""
 
     @property
     def reverted(self) -> bool:

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 from ..domain.execution import (
     DELEGATION,
+    MAX_CONSOLE,
+    MAX_CONSOLE_BYTES,
     OUT_OF_GAS,
     REVERTED,
     EmittedLog,
@@ -89,6 +91,8 @@ class Execution:
         self.refund = 0
         """Refund of gas that the transaction has earned so far."""
         self.logs: list[EmittedLog] = []
+        self.console: list[bytes] = []
+        """Data of calls to the console, if the environment keeps it."""
         self._codes: dict[bytes, Code] = {}
 
     def prepared(self, code: bytes) -> Code:
@@ -125,6 +129,11 @@ class Execution:
         self.logs.append(EmittedLog(address, topics, data))
         if self.tracer is not None:
             self.tracer.log(address, topics, data)
+
+    def print(self, data: bytes) -> None:
+        """Keep the data of a call to the console."""
+        if self.environment.keeps_console and len(self.console) < MAX_CONSOLE:
+            self.console.append(data[:MAX_CONSOLE_BYTES])
 
     def destroy(self, address: bytes, beneficiary: bytes) -> None:
         """Move the balance of a contract to the beneficiary; delete the contract, unless the

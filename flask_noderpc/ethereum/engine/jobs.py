@@ -43,6 +43,10 @@ class Patch(Job[StateChange]):
         return world.commit()
 
 
+# Number of console messages of a block after which its further transactions print none.
+_MAX_PRINTED = 1_000
+
+
 @dataclass(frozen=True, slots=True)
 class RefusedTransaction:
     """Reason why a transaction of a block did not run."""
@@ -73,31 +77,35 @@ class ExecuteBlock(Job[ExecutedBlock]):
     """True to record the internal calls of each transaction."""
 
     def __call__(self, engine: EvmEngine) -> ExecutedBlock:
-        world = _begin_block(engine, self.root, self.environment)
-        outcomes = tuple(self._execute(world, each) for each in self.txs)
-        return ExecutedBlock(world.commit(), outcomes)
-
-    def _execute(
-        self, world: World, each: bytes | Overrides
-    ) -> tuple[Transaction, Outcome] | RefusedTransaction | None:
-        if isinstance(each, bytes):
-            return self._run(world, each)
-        world.patch(each)
-        return None
+        world, environment = _begin_block(engine, self.root, self.environment), self.environment
+        outcomes = list[tuple[Transaction, Outcome] | RefusedTransaction | None]()
+        printed = 0
+        for each in self.txs:
+            if not isinstance(each, bytes):
+                world.patch(each)
+                outcomes.append(None)
+                continue
+            made = self._run(world, environment, each)
+            outcomes.append(made)
+            if environment.keeps_console and not isinstance(made, RefusedTransaction):
+                printed += len(made[1].console)
+                if printed >= _MAX_PRINTED:
+                    environment = replace(environment, keeps_console=False)
+        return ExecutedBlock(world.commit(), tuple(outcomes))
 
     def _run(
-        self, world: World, raw: bytes
+        self, world: World, environment: Environment, raw: bytes
     ) -> tuple[Transaction, Outcome] | RefusedTransaction:
         try:
             tx = decode(raw, unsigned=True)
-            check(world, self.environment, tx, contracts_send=self.contracts_send)
+            check(world, environment, tx, contracts_send=self.contracts_send)
         except InvalidTransaction as error:
             return RefusedTransaction(str(error))
-        message = message_of(tx, self.environment.base_fee)
+        message = message_of(tx, environment.base_fee)
         if not self.records_calls:
-            return tx, world.run(self.environment, message)
-        tracer = InternalCallsTracer(self.environment.fork.addresses)
-        outcome = world.run(self.environment, message, tracer)
+            return tx, world.run(environment, message)
+        tracer = InternalCallsTracer(environment.fork.addresses)
+        outcome = world.run(environment, message, tracer)
         return tx, replace(outcome, calls=tracer.calls)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...protocol.secp256k1eth import ORDER
-from ..domain.execution import DELEGATION, Outcome
+from ..domain.execution import CONSOLE, DELEGATION, Outcome
 from ..domain.records import BLOB, GAS_PER_BLOB, Authorization
 from ..protocol.crypto import authority_of
 from ..protocol.execution import created_address
@@ -93,6 +93,7 @@ class Machine:
             error=top.failure.text if top.failure else "",
             logs=tuple(self._execution.logs),
             created=top.to if creates else None,
+            console=tuple(self._execution.console),
         )
 
     def _top_frame(self, gas: int, nonce: int) -> Frame:
@@ -204,6 +205,8 @@ class Machine:
             if precompile is None or frame.is_delegated:
                 if frame.code.size:
                     return True
+                if frame.code_address == CONSOLE:
+                    self._execution.print(frame.data)
             else:
                 self._run_precompile(frame, precompile)
         except Failure as failure:

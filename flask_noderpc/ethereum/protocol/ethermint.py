@@ -32,6 +32,10 @@ CALLS = "evm_calls"
 # Event types of evmos: x/feemarket; version 20 changed the first to the second.
 _FEE_MARKETS = ("fee_market", "evm_fee_market")
 
+# Attribute of this package's own development chains; Ethermint has it in a result's data, which
+# is a part of the hash of the results.
+_REVERT_DATA = b"revertData"
+
 _BLOCK_FULL = "out of gas in location: block gas meter; gasWanted:"
 _NOT_WRITTEN = "failed to commit stateDB"
 
@@ -48,6 +52,8 @@ class Outcome:
     hash: bytes | None = None
     gas_used: int | None = None
     failed: bool = False
+    revert_data: bytes | None = None
+    """Output of a contract that reverted; only in the results of development chains."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +107,15 @@ def _outcome(attributes: Attributes) -> Outcome:
         _hash(attributes.get(b"ethereumTxHash", b"")),
         number(attributes.get(b"txGasUsed", b""), _UINT64),
         bool(attributes.get(b"ethereumTxFailed")),
+        _data(attributes.get(_REVERT_DATA)),
     )
+
+
+def _data(text: bytes | None) -> bytes | None:
+    try:
+        return None if text is None else bytes.fromhex(text.decode("ascii"))
+    except ValueError:
+        return None
 
 
 def logs(events: Iterable[Event]) -> Iterator[list[RawLog]]:
@@ -203,6 +217,8 @@ class TransactionResult:
     error: str = ""
     logs: tuple[EmittedLog, ...] = ()
     calls: InternalCalls = InternalCalls()
+    revert_data: bytes | None = None
+    """Output of a contract that reverted, to be stored."""
 
 
 def tx_events(
@@ -223,7 +239,7 @@ def tx_events(
     for index, run in enumerate(runs, first_index):
         sender = to_checksum(run.tx.sender)
         events += (
-            event("ethereum_tx", **_full(run, index, node_hash)),
+            _with_revert_data(event("ethereum_tx", **_full(run, index, node_hash)), run),
             Event("tx_log", tuple(_logs(run, index, height))),
             event("message", module="evm", sender=sender, txType=str(run.tx.type)),
         )
@@ -268,6 +284,16 @@ def operations(events: Iterable[Event]) -> list[Operation]:
         Operation(text.kind, from_hex(text.sender, 20), from_hex(text.to, 20), int(text.value))
         for text in texts
     ]
+
+
+def _with_revert_data(full: Event, run: TransactionResult) -> Event:
+    if run.revert_data is None:
+        return full
+    # Searches don't need the attribute, which may have kilobytes.
+    value = run.revert_data.hex().encode()
+    return replace(
+        full, attributes=(*full.attributes, EventAttribute(_REVERT_DATA, value, index=False))
+    )
 
 
 def event(kind: str, **attributes: str) -> Event:

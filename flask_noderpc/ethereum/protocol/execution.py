@@ -48,6 +48,8 @@ class Receipt:
     """Gas used by the block's Ethereum transactions up to and including this one."""
     base_fee: int | None
     logs: tuple[Log, ...]
+    revert_data: bytes | None = None
+    """Output of a contract that reverted; ``None`` if it is not stored."""
 
     @cached_property
     def transaction(self) -> Transaction:
@@ -93,6 +95,7 @@ class ExecutedTransaction:
     succeeded: bool
     gas_used: int
     logs: Sequence[RawLog | EmittedLog]
+    revert_data: bytes | None = None
 
 
 def ethereum_transactions(tx: bytes, *, unsigned: bool = True) -> tuple[Transaction, ...]:
@@ -174,6 +177,7 @@ def number_receipts(
                 gas,
                 base_fee,
                 logs,
+                each.revert_data,
             )
         )
     return tuple(made)
@@ -215,7 +219,7 @@ def _executed_in_one(
         if gas is None:
             gas = max(0, result.gas_used) if alone else 0
         emitted = () if outcome.failed else logs.get(index, ())
-        yield ExecutedTransaction(tx, not outcome.failed, gas, emitted)
+        yield ExecutedTransaction(tx, not outcome.failed, gas, emitted, outcome.revert_data)
 
 
 def _logs_by_transaction(

@@ -193,6 +193,8 @@ class Receipt(WireSchema):
     bloom = Data(data_key="logsBloom")
     type = Quantity(get=attrgetter("encoded.type"))
     status = Quantity(get=lambda r: int(r.succeeded))
+    # Besu has this member with --revert-reason-enabled.
+    revert_data = Data(data_key="revertReason", omit_none=True)
 
 
 class Header(WireSchema):

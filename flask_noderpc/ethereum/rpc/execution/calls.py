@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from ....errors import ExecutionTimedOut, ExecutorsBusy, InvalidTransaction
 from ....jsonrpc.context import Context
 from ....jsonrpc.params import Params, param
+from ...dev_log import log_messages
 from ...domain.execution import (
     NO_CODE,
     OUT_OF_GAS,
@@ -100,6 +101,7 @@ def is_settled(ctx: Context, params: CallParams | AccessListParams) -> bool:
 def call(ctx: Context, params: CallParams) -> bytes:
     """The data that a call returns."""
     outcome = run(ctx, prepare_call(ctx, params))
+    log_messages("eth_call", outcome)
     raise_failure(outcome)
     return outcome.output
 
@@ -112,6 +114,7 @@ def estimate_gas(ctx: Context, params: EstimateParams) -> int:
     outcome = run(
         ctx, Estimate(request.root, request.environment, request.message, request.overrides)
     )
+    log_messages("eth_estimateGas", outcome)
     if outcome.error.startswith(OUT_OF_GAS):
         # The call used up all the gas that its sender can pay for.
         raise EvmError(f"gas required exceeds allowance ({outcome.gas_used})")
@@ -148,6 +151,7 @@ def prepare_call(ctx: Context, params: CallParams, *, limit_by_block: bool = Fal
             cap = min(cap, max_gas)
     message = message_of(ctx, params.call, environment, min(gas or cap, cap))
     environment = environment_for_call(message, params.call.max_fee_per_blob_gas, environment)
+    environment = replace(environment, keeps_console=ctx.settings.dev)
     return Call(root, environment, message, params.overrides or {})
 
 
