@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from docutils import nodes
@@ -11,8 +13,8 @@ from docutils.statemachine import StringList
 
 from flask_noderpc import COMETBFT_ROUTES
 from flask_noderpc.cometbft.routes import UNSAFE_ROUTES
-from flask_noderpc.ethereum.rpc.dev.routes import DEV_ROUTES
-from flask_noderpc.ethereum.rpc.routes import EVM_ROUTES
+from flask_noderpc.ethereum.rpc.dev.routes import DEV_ROUTES, REASONS
+from flask_noderpc.ethereum.rpc.routes import EVM_ROUTES, SESSION_METHODS
 from flask_noderpc.jsonrpc.params import specs
 from flask_noderpc.jsonrpc.route import Route
 from flask_noderpc.settings import settings_of
@@ -63,6 +65,48 @@ class EvmMethods(_Table):
         )
 
 
+class OtherNodes(_Table):
+    """Every method of other nodes and their clients, with those that have it."""
+
+    def lines(self) -> list[str]:
+        nodes_by_method, reasons = read_other_nodes()
+        here = {route.name: _here(route) for route in EVM_ROUTES + DEV_ROUTES}
+        here |= dict.fromkeys(SESSION_METHODS, _SERVED) | reasons
+        out = [".. list-table::", "   :header-rows: 1", "   :widths: 35 25 40", ""]
+        out += ["   * - Method", "     - Has or calls it", "     - Here"]
+        for method, names in sorted(nodes_by_method.items()):
+            out += [f"   * - ``{method}``", f"     - {', '.join(names)}"]
+            out += [f"     - {here.get(method, 'not served')}"]
+        return out
+
+
+_SERVED = "served"
+
+
+def _here(route: Route[Any]) -> str:
+    if route.tag != "Refused":
+        return _SERVED
+    return f"refused: {REASONS[route.name]}" if route.name in REASONS else route.doc
+
+
+def read_other_nodes() -> tuple[dict[str, list[str]], dict[str, str]]:
+    """Return the nodes and clients by the methods that they have or call, and the reasons of
+    methods that are not served."""
+    path = Path(__file__).parent / "ethereum" / "other_nodes.toml"
+    document = tomllib.loads(path.read_text())
+    nodes_by_method: dict[str, list[str]] = {}
+    for node, namespaces in document["nodes"].items():
+        for namespace, methods in namespaces.items():
+            for method in methods.split():
+                nodes_by_method.setdefault(f"{namespace}_{method}", []).append(node)
+    reasons = {
+        method: reason.replace("*_", r"\*_")
+        for reason, methods in document["reasons"].items()
+        for method in methods.split()
+    }
+    return nodes_by_method, reasons
+
+
 class Settings(_Table):
     """Settings of one group with types and defaults; ``first`` are those for a newcomer."""
 
@@ -80,5 +124,6 @@ class Settings(_Table):
 def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("noderpc-routes", Routes)
     app.add_directive("noderpc-evm-methods", EvmMethods)
+    app.add_directive("noderpc-other-nodes", OtherNodes)
     app.add_directive("noderpc-settings", Settings)
     return {"parallel_read_safe": True}

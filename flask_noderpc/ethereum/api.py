@@ -14,7 +14,7 @@ from ..settings import Settings
 from .settings import CHAIN_ID, EthereumSettings
 
 NAMESPACES = ("eth", "net", "web3", "txpool", "debug", "trace", "erigon", "ots", "noderpc")
-DEV_NAMESPACES = ("evm", "anvil", "hardhat", "personal")
+DEV_NAMESPACES = ("evm", "anvil", "hardhat", "personal", "tenderly")
 """Additional namespaces of development chains."""
 
 

@@ -23,6 +23,7 @@ from flask_noderpc.ethereum.rpc.routes import EVM_ROUTES
 from flask_noderpc.ethereum.settings import DEV_CHAIN_ID
 from flask_noderpc.protocol.comet.hashes import tx_hash
 from flask_noderpc.protocol.comet.keys import PrivateKey
+from flask_noderpc.protocol.secp256k1eth import keccak
 from flask_noderpc.testing.node import app_for
 from flask_noderpc.wire.comet.v038_schemas import Evidence
 from flask_noderpc.wire.schema import compiled
@@ -261,6 +262,8 @@ EVM_CALLS: dict[str, list[list[Any]]] = {
     "debug_printBlock": [[1]],
     "debug_getBadBlocks": [[]],
     "debug_codeByHash": [[WORD]],
+    "debug_preimage": [["$code_hash"]],
+    "debug_getRawTransactions": [["$block"]],
     "debug_getRawTransaction": [["$tx"]],
     "debug_traceTransaction": [["$tx"], ["$tx", {"tracer": "callTracer"}]],
     "debug_traceCall": [[CALL, "latest"], [CALL, "latest", {"tracer": "callTracer"}]],
@@ -334,6 +337,8 @@ EVM_CALLS: dict[str, list[list[Any]]] = {
     "anvil_setNextBlockBaseFeePerGas": [["0x3b9aca00"]],
     "anvil_dumpState": [[]],
     "anvil_loadState": [["$anvil_dumpState"]],
+    "hardhat_dumpState": [[]],
+    "hardhat_loadState": [["$anvil_dumpState"]],
     "hardhat_setCoinbase": [[FIRST]],
     "anvil_setCoinbase": [[FIRST]],
     "anvil_setChainId": [[DEV_CHAIN_ID]],
@@ -350,6 +355,9 @@ EVM_CALLS: dict[str, list[list[Any]]] = {
     "anvil_removeBlockTimestampInterval": [[]],
     "hardhat_setBalance": [[ACCOUNT.address, "0xde0b6b3a7640000"]],
     "anvil_setBalance": [[ACCOUNT.address, "0xde0b6b3a7640000"]],
+    "hardhat_addBalance": [[ACCOUNT.address, "0x1"]],
+    "tenderly_addBalance": [[ACCOUNT.address, "0x1"]],
+    "tenderly_setBalance": [[ACCOUNT.address, "0xde0b6b3a7640000"]],
     "anvil_addBalance": [[ACCOUNT.address, "0x1"]],
     "hardhat_setNonce": [[TO, "0x1"]],
     "anvil_setNonce": [[TO, 2]],
@@ -371,9 +379,12 @@ EVM_CALLS: dict[str, list[list[Any]]] = {
     "anvil_getBlobsByTransactionHash": [["$tx"]],
     "anvil_getBlobByHash": [[WORD]],
     "anvil_dealERC20": [[FIRST, "$token", "0x5"]],
+    "hardhat_dealERC20": [[FIRST, "$token", "0x6"]],
+    "anvil_setERC20Balance": [[FIRST, "$token", "0x7"]],
     "anvil_setERC20Allowance": [[FIRST, TO, "$token", "0x5"]],
     "anvil_rollback": [[1]],
     "anvil_reorg": [[1, [[TRANSFER, 0]]]],
+    "anvil_getGenesisTime": [[]],
     "anvil_nodeInfo": [[]],
     "hardhat_metadata": [[]],
     "anvil_metadata": [[]],
@@ -429,6 +440,7 @@ def prepared(client: FlaskClient) -> dict[str, Any]:
         "$contract": contract,
         "$tx": sent[0],
         "$token": TOKEN_ADDRESS,
+        "$code_hash": f"0x{keccak(bytes.fromhex(TOKEN[2:])).hex()}",
         "$block": receipt["blockHash"],
         "$height": receipt["blockNumber"],
         "$waiting": done("eth_sendTransaction", TRANSFER),

@@ -308,6 +308,8 @@ _DEBUG = (
     Route("debug_printBlock", debug.print_block, debug.BlockNumberParams, str),
     Route("debug_getBadBlocks", debug.bad_blocks, NoParams, tuple),
     Route("debug_codeByHash", account.code_by_hash, account.CodeHashParams, bytes),
+    Route("debug_preimage", debug.preimage, debug.PreimageParams, bytes),
+    Route("debug_getRawTransactions", debug.transactions_bytes, blocks.BlockParams, tuple),
     Route("debug_getRawTransaction", debug.transaction_bytes, blocks.TransactionParams, bytes),
     Route(
         "debug_traceTransaction",

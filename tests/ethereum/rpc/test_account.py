@@ -36,6 +36,11 @@ def test_accounts_are_those_of_the_proof(node: Node) -> None:
         "code": code,
     }
     assert node.ask("debug_codeByHash", proof["codeHash"]) == code != "0x"
+    assert node.ask("debug_preimage", proof["codeHash"]) == code
+    root = node.ask("eth_getBlockByNumber", "latest", False)["stateRoot"]
+    assert node.ask("debug_preimage", root) == proof["accountProof"][0]
+    unknown = f"0x{keccak(b'unknown').hex()}"
+    assert node.ask("debug_preimage", unknown) == "unknown preimage"
     assert node.ask("debug_codeByHash", f"0x{keccak(b'unknown').hex()}") == "0x"
 
 

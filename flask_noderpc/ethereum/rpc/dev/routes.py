@@ -56,6 +56,11 @@ def node_info(ctx: Context, params: NoParams) -> dict[str, Any]:
     }
 
 
+def genesis_time(ctx: Context, params: NoParams) -> PlainNumber:
+    """Time of the genesis, in seconds since 1970."""
+    return PlainNumber(block_of(ctx, 0).header.timestamp)
+
+
 def metadata(ctx: Context, params: NoParams) -> dict[str, Any]:
     """Client version, chain ID and latest block; the instance ID is the hash of block 0."""
     header = _latest(ctx).header
@@ -189,9 +194,14 @@ _ROWS: tuple[_Row, ...] = (
     ("anvil_setBlockTimestampInterval", control.set_step, SecondsParams, NoneType),
     ("anvil_removeBlockTimestampInterval", control.remove_step, NoParams, bool),
     *_rows_of_both("setBalance", state.set_balance, BalanceParams),
+    ("tenderly_setBalance", state.set_balance, BalanceParams, NoneType),
     ("anvil_dealERC20", tokens.deal, tokens.DealParams, NoneType),
+    ("anvil_setERC20Balance", tokens.deal, tokens.DealParams, NoneType),
+    ("hardhat_dealERC20", tokens.deal, tokens.DealParams, NoneType),
     ("anvil_setERC20Allowance", tokens.set_allowance, tokens.AllowanceParams, NoneType),
     ("anvil_addBalance", state.add_balance, BalanceParams, NoneType),
+    ("hardhat_addBalance", state.add_balance, BalanceParams, NoneType),
+    ("tenderly_addBalance", state.add_balance, BalanceParams, NoneType),
     *_rows_of_both("setNonce", state.set_nonce, NonceParams),
     ("evm_setAccountNonce", state.set_nonce, NonceParams, NoneType),
     *_rows_of_both("setCode", state.set_code, CodeParams),
@@ -203,7 +213,9 @@ _ROWS: tuple[_Row, ...] = (
     ("anvil_setNextBlockPrevRandao", control.set_prev_randao, control.RandaoParams, NoneType),
     ("anvil_setChainId", control.set_chain_id, control.ChainIdParams, NoneType),
     ("anvil_dumpState", state.dump, NoParams, bytes),
+    ("hardhat_dumpState", state.dump, NoParams, bytes),
     ("anvil_loadState", state.load, state.DumpParams, bool),
+    ("hardhat_loadState", state.load, state.DumpParams, bool),
     ("evm_setBlockGasLimit", control.set_gas_limit, control.GasLimitParams, bool),
     ("anvil_setBlockGasLimit", control.set_gas_limit, control.GasLimitParams, bool),
     ("hardhat_dropTransaction", control.was_dropped, TransactionHashParams, bool),
@@ -214,6 +226,7 @@ _ROWS: tuple[_Row, ...] = (
     ("anvil_setRpcUrl", accept_url, UrlParams, NoneType),
     ("anvil_getBlobsByTransactionHash", blobs, HashParams, NoneType),
     ("anvil_getBlobByHash", blobs, HashParams, NoneType),
+    ("anvil_getGenesisTime", genesis_time, NoParams, PlainNumber),
     ("anvil_nodeInfo", node_info, NoParams, dict),
     ("hardhat_metadata", metadata, NoParams, dict),
     ("anvil_metadata", metadata, NoParams, dict),

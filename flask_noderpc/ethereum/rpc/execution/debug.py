@@ -31,6 +31,13 @@ from .calls import capped_call, environment_of, run_job
 from .state import evm_state, root_of
 
 
+@dataclass(frozen=True, slots=True)
+class PreimageParams(Params):
+    """Parameters of ``debug_preimage``."""
+
+    hash: bytes = param(Hash(), doc="Keccak-256 hash of the bytes.")
+
+
 def header_bytes(ctx: Context, params: BlockParams) -> bytes:
     """A header's RLP; its Keccak-256 hash differs from the block hash, which is CometBFT's."""
     return encode_header(_required_block(ctx, params).header)
@@ -44,6 +51,21 @@ def block_bytes(ctx: Context, params: BlockParams) -> bytes:
 def receipt_bytes(ctx: Context, params: BlockParams) -> tuple[bytes, ...]:
     """The canonical bytes of each receipt of a block."""
     return tuple(map(encode_receipt, _required_block(ctx, params).receipts))
+
+
+def transactions_bytes(ctx: Context, params: BlockParams) -> tuple[bytes, ...]:
+    """The canonical bytes of each transaction of a block."""
+    return tuple(_required_block(ctx, params).raws)
+
+
+def preimage(ctx: Context, params: PreimageParams) -> bytes:
+    """The bytes with a Keccak-256 hash, if the state has them: a code or a trie node, and on a
+    development chain an address or a storage slot."""
+    found = evm_state(ctx).record(params.hash)
+    if found is None or keccak(found) != params.hash:
+        # geth: eth/api_debug.go.
+        raise EvmError("unknown preimage")
+    return found
 
 
 def transaction_bytes(ctx: Context, params: TransactionParams) -> bytes:

@@ -149,6 +149,9 @@ ANVIL: tuple[tuple[str, list[Any], Any], ...] = (
     ("evm_setBlockGasLimit", ["0x1c9c380"], True),
     ("anvil_dropTransaction", ["0x" + "00" * 32], None),
     ("anvil_dropAllTransactions", [], None),
+    ("tenderly_setBalance", [STRANGER, "0x1"], None),
+    ("tenderly_addBalance", [STRANGER, "0x1"], None),
+    ("hardhat_addBalance", [STRANGER, "0x1"], None),
     ("anvil_removePoolTransactions", [STRANGER], None),
     ("anvil_reset", [], None),
 )
@@ -163,6 +166,7 @@ HARDHAT: tuple[tuple[str, list[Any], Any], ...] = (
     ("hardhat_mine", ["0x1"], True),
     ("hardhat_setNextBlockBaseFeePerGas", ["0x5"], True),
     ("hardhat_dropTransaction", ["0x" + "00" * 32], False),
+    ("hardhat_dropAllTransactions", [], True),
     ("hardhat_reset", [], True),
 )
 """Methods with hardhat 2's responses; it refuses to drop a transaction that does not exist."""
@@ -771,6 +775,7 @@ def test_node_info_shows_the_head_and_client(w3: Any) -> None:
     assert int(told["currentBlockNumber"], 16) == height
     # The numbers are JSON numbers or hex strings, like anvil's.
     assert told["currentBlockTimestamp"] == time
+    assert done(w3, "anvil_getGenesisTime") == w3.eth.get_block(0)["timestamp"]
     assert told["environment"]["chainId"] == known["chainId"] == 31337
     assert int(told["environment"]["gasLimit"], 16) > 21_000
     assert known["latestBlockHash"] == told["currentBlockHash"]
