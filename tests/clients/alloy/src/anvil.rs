@@ -139,6 +139,19 @@ async fn accounts(provider: &impl Provider, world: &World) {
             .await?,
         |receipt| receipt.status()
     );
+    // PUSH0, PUSH0, REVERT: its receipt has revertReason, which alloy does not know.
+    ask!(
+        "receipt of a revert",
+        provider
+            .eth_send_transaction_sync(
+                TransactionRequest::default()
+                    .with_from(world.account)
+                    .with_deploy_code(bytes!("5f5ffd"))
+                    .with_gas_limit(100_000)
+            )
+            .await?,
+        |receipt| !receipt.status()
+    );
 }
 
 /// What `tests/ethereum/rpc/dev/token.py` has: balances at slot 0, allowances at slot 1.
@@ -283,6 +296,17 @@ async fn mining(provider: &impl Provider) {
                 .map(|block| block.header.beneficiary)
         },
         |miner| *miner == Some(STRANGER)
+    );
+    ask!(
+        "anvil_setChainId",
+        {
+            let before = provider.get_chain_id().await?;
+            provider.anvil_set_chain_id(4242).await?;
+            let changed = provider.get_chain_id().await?;
+            provider.anvil_set_chain_id(before).await?;
+            (before, changed)
+        },
+        |ids| *ids == (31337, 4242)
     );
 }
 
