@@ -7,11 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from typing import TYPE_CHECKING
 
 from ..backends import open_store, stored_identity
 from ..errors import InvalidSetting
 from ..settings import Settings
 from .settings import CHAIN_ID, EthereumSettings
+
+if TYPE_CHECKING:
+    from .application.state import EvmHead
 
 NAMESPACES = ("eth", "net", "web3", "txpool", "debug", "trace", "erigon", "ots", "noderpc")
 DEV_NAMESPACES = ("evm", "anvil", "hardhat", "personal", "tenderly")
@@ -29,22 +33,24 @@ def check_names(settings: Settings) -> None:
 
 
 def about(settings: Settings, path: str) -> str:
-    """Return a line of the banner with the chain ID of the chain in a store, which wallets
-    need."""
-    chain_id = _recorded(path) or settings.of(EthereumSettings).evm_chain_id or CHAIN_ID
-    return f"EVM chain id {chain_id}"
+    """Return a line of the banner about the chain in a store: its chain ID, which wallets need,
+    and the fee and the limit of a development chain's next block."""
+    latest, given = _latest(path), settings.of(EthereumSettings).evm_chain_id
+    shown = f"EVM chain id {(latest and latest.chain_id) or given or CHAIN_ID}"
+    if latest and settings.dev:
+        shown += f", base fee {latest.next_base_fee} wei, gas limit {latest.gas_limit}"
+    return shown
 
 
-def _recorded(path: str) -> int:
-    """Return the chain ID that a store records, or 0."""
+def _latest(path: str) -> EvmHead | None:
+    """Return the record of a store's latest block, or ``None``."""
     if not stored_identity(path):
-        return 0
+        return None
     # Imported here, as only the banner of a running node reads the store in this process.
     from .application.state import head
 
     with closing(open_store(path, read_only=True)) as store:
-        latest = head(store.app_state)
-    return latest.chain_id if latest else 0
+        return head(store.app_state)
 
 
 def clients(

@@ -4,6 +4,7 @@ works."""
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -15,13 +16,14 @@ from typing import Any
 import pytest
 from eth_account import Account
 from web3 import Web3
+from web3.types import RPCEndpoint
 
 from flask_noderpc.cosmos.bank import dev as dev_bank
 
 from ..helpers.banner import rows
 from ..helpers.http import get
 from ..helpers.until import PATIENCE, until
-from .node_process import Node, started
+from .node_process import ANY_PORTS, Node, run_start, started
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "own_message.py"
 
@@ -65,7 +67,8 @@ def test_curl_reads_the_chain_that_is_shown(dev: Node) -> None:
     shown = banner_of(dev)
     (chain,), (curl,) = shown["chain"], shown["curl"]
     chain_id = answered(curl)["node_info"]["network"]
-    assert chain == f"{chain_id}: evm, EVM chain id 31337, dialect comet-0.38"
+    ethereum = r"EVM chain id 31337, base fee \d+ wei, gas limit 15000000"
+    assert re.fullmatch(rf"{chain_id}: evm, {ethereum}, dialect comet-0\.38", chain)
     assert shown["database"] == [str(dev.log.parent / "data" / "noderpc.db")]
 
 
@@ -84,6 +87,20 @@ def test_accounts_have_ether_and_their_keys(dev: Node) -> None:
     for address, key in map(str.split, accounts):
         assert Account.from_key(key).address == address
         assert w3.eth.get_balance(Web3.to_checksum_address(address)) == 10_000 * 10**18
+
+
+def test_the_chain_id_is_the_one_that_the_chain_records(tmp_path: Path) -> None:
+    with started(tmp_path, "--dev") as node:
+        banner_of(node)
+        w3 = Web3(Web3.HTTPProvider(node.url("EVM JSON-RPC")))
+        assert "error" not in w3.provider.make_request(RPCEndpoint("anvil_setChainId"), [4242])
+    with started(tmp_path, "--dev", log="again.log") as node:
+        (chain,) = banner_of(node)["chain"]
+        assert "EVM chain id 4242, base fee" in chain
+    flags = ("--dev", "--evm-chain-id", "4242")
+    refused = run_start(*flags, "--home", str(tmp_path), *ANY_PORTS)
+    assert refused.returncode == os.EX_CONFIG
+    assert "NODERPC_EVM_CHAIN_ID: expected 31337, with which the chain began" in refused.stderr
 
 
 def test_several_processes_show_it_once(dev: Node) -> None:
