@@ -403,7 +403,7 @@ def set_chain_id(ctx: Context, params: ChainIdParams) -> None:
 class RandaoParams(Params):
     """Parameters of ``hardhat_setPrevRandao``."""
 
-    value: bytes = param(Hash(), doc="The 32 bytes that PREVRANDAO returns.")
+    prev_randao: bytes = param(Hash(), doc="The 32 bytes that PREVRANDAO returns.")
 
 
 def set_prev_randao(ctx: Context, params: RandaoParams) -> None:
@@ -411,7 +411,7 @@ def set_prev_randao(ctx: Context, params: RandaoParams) -> None:
     fork = fork_at(evm_state(ctx).forks(), ctx.backend.reads.latest_height() + 1)
     if not fork.has_randao:
         raise EvmError(f"PREVRANDAO begins with the fork Paris, and this chain has {fork.name}")
-    change(ctx, Change(prev_randao=params.value))
+    change(ctx, Change(prev_randao=params.prev_randao))
 
 
 def set_gas_limit(ctx: Context, params: GasLimitParams) -> bool:
