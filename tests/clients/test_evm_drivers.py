@@ -110,6 +110,7 @@ def test_hardhat_uses_and_drives_the_chain(
         "accounts": [ETHER, "0x6001", 3, 42],
         "impersonateAccount": 1,
         "takeSnapshot": 0,
+        "setPrevRandao": 5,
         "metadata": 31337,
         "loadFixture": 0,
     }

@@ -102,7 +102,7 @@ CODESPACE = "evm"
 # megabyte each.
 _DECODED_TXS, _DECODED_BYTES = 10_000, 32 << 20
 # Revert data above this size is not stored; a reason or a custom error has some hundred bytes.
-_MAX_REASON_BYTES = 16 << 10
+_MAX_REASON_BYTES = 4 << 10
 # Approximate size in memory of a decoded transaction without its data.
 _TX_OBJECT_BYTES = 2048
 

@@ -253,7 +253,9 @@ class Reader:
 def _weight(block: Block) -> int:
     """Return the approximate bytes of a block in memory."""
     transactions = sum(_TX_BYTES + len(raw) for raw in block.raws)
-    return _HEADER_BYTES + transactions + sum(_LOG_BYTES + len(log.data) for log in block.logs)
+    reverts = sum(len(receipt.revert_data or b"") for receipt in block.receipts)
+    logs = sum(_LOG_BYTES + len(log.data) for log in block.logs)
+    return _HEADER_BYTES + transactions + reverts + logs
 
 
 def _weight_decoded(txs: tuple[Transaction, ...]) -> int:

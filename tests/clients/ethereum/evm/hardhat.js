@@ -110,6 +110,11 @@ async function helped(from) {
     await snapshot.restore();
     return (await time.latestBlock()) - before;
   });
+  await step("setPrevRandao", async () => {
+    await helpers.setPrevRandao(5);
+    await mine();
+    return Number((await ask("eth_getBlockByNumber", "latest", false)).mixHash);
+  });
   await step("metadata", async () => (await ask("hardhat_metadata")).chainId);
   await step("loadFixture", async () => {
     await loadFixture(begun);

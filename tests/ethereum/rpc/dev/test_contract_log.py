@@ -177,9 +177,9 @@ def test_other_receipts_have_no_reason(chain: EmbeddedChain, w3: Any, lines: Any
     tx_hash = sent(chain, w3, LOOPS, "0x")["transactionHash"].to_0x_hex()
     assert lines() == [f"transaction {tx_hash} failed: out of gas"]
     good = sent(chain, w3, PRINTS, "0x")["transactionHash"].to_0x_hex()
-    # Data of more than 16 KiB is not stored.
+    # Data of more than 4 KiB is not stored.
     address = Web3.to_checksum_address(REVERTS)
-    tx = {"from": FIRST, "to": address, "data": "0x" + "00" * 20_000, "gas": 10**6}
+    tx = {"from": FIRST, "to": address, "data": "0x" + "00" * 4_097, "gas": 10**6}
     long = settled(chain, w3, tx)["transactionHash"].to_0x_hex()
     for each in (tx_hash, good, long):
         receipt = asked(w3, "eth_getTransactionReceipt", each)["result"]
