@@ -17,34 +17,6 @@ from .dev.fixtures import chain_of, dev_app
 
 DATA = Path(__file__).parents[3] / "docs" / "ethereum" / "other_nodes.toml"
 
-# Methods that are served by later commits.
-PENDING = {
-    *("trace_call", "trace_callMany", "trace_rawTransaction"),
-    "erigon_blockNumber",
-    "erigon_forks",
-    "erigon_getBalanceChangesInBlock",
-    "erigon_getBlockByTimestamp",
-    "erigon_getBlockReceiptsByBlockHash",
-    "erigon_getHeaderByHash",
-    "erigon_getHeaderByNumber",
-    "erigon_getLatestLogs",
-    "erigon_getLogs",
-    "erigon_getLogsByHash",
-    "erigon_nodeInfo",
-    "ots_getApiLevel",
-    "ots_getBlockDetails",
-    "ots_getBlockDetailsByHash",
-    "ots_getBlockTransactions",
-    "ots_getContractCreator",
-    "ots_getInternalOperations",
-    "ots_getTransactionBySenderAndNonce",
-    "ots_getTransactionError",
-    "ots_hasCode",
-    "ots_searchTransactionsAfter",
-    "ots_searchTransactionsBefore",
-    "ots_traceTransaction",
-}
-
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
@@ -73,7 +45,7 @@ def test_each_method_is_served_or_has_a_reason(
 ) -> None:
     found = methods_of(namespaces)
     assert len(found) >= 10, node
-    assert found - served - {*reasons()} - PENDING == set()
+    assert found - served - {*reasons()} == set()
 
 
 def test_each_reason_is_of_a_method_that_is_not_served(served: set[str]) -> None:
