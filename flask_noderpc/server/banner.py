@@ -113,19 +113,25 @@ class Banner:
         }
 
     def _rows(self) -> Iterator[tuple[str, str]]:
-        for place, sock in self.bound:
-            yield place.surface.title, f"{_url(place, sock)}  ({_who_can_reach(sock)})"
+        # A development chain has the order of anvil's output: accounts, chain, addresses.
+        accounts, addresses = list(self._accounts()), list(self._addresses())
+        yield from accounts or addresses
         yield "version", f"flask-noderpc {version('flask-noderpc')}"
         yield "chain", self._chain()
         if database := self._database():
             yield "database", database
-        yield from self._accounts()
+        if accounts:
+            yield from addresses
         node = self._client_url("node")
         if node:
             yield from self._pages(node.removesuffix(self.base))
         yield "curl", self._curl("/status")
         yield "CosmJS", self._cosmjs(node)
         yield from self._clients()
+
+    def _addresses(self) -> Iterator[tuple[str, str]]:
+        for place, sock in self.bound:
+            yield place.surface.title, f"{_url(place, sock)}  ({_who_can_reach(sock)})"
 
     def _chain_id(self) -> str:
         identity = stored_identity(self.path) if self.path else None

@@ -81,12 +81,18 @@ def test_accounts_have_ether_and_their_keys(dev: Node) -> None:
     assert len(accounts) == 10
     Account.enable_unaudited_hdwallet_features()
     (mnemonic,), (paths,) = shown["mnemonic"], shown["derivation"]
-    for index, key in enumerate(line.split()[1] for line in accounts):
+    for index, (account, secret) in enumerate(
+        zip(accounts, shown["private keys"], strict=True)
+    ):
+        key = secret.removeprefix(f"({index}) ")
         path = paths.replace("0 to 9", str(index))
         assert Account.from_mnemonic(mnemonic, account_path=path).key.to_0x_hex() == key
-    for address, key in map(str.split, accounts):
-        assert Account.from_key(key).address == address
+        address = Account.from_key(key).address
+        assert account == f"({index}) {address} (10000 ETH)"
         assert w3.eth.get_balance(Web3.to_checksum_address(address)) == 10_000 * 10**18
+    # anvil's order.
+    titles = ["accounts", "private keys", "mnemonic", "chain", "EVM JSON-RPC"]
+    assert [title for title in shown if title in titles] == titles
 
 
 def test_the_chain_id_is_the_one_that_the_chain_records(tmp_path: Path) -> None:

@@ -50,8 +50,10 @@ class EvmDevAccounts(DevAccounts):
 
     def banner(self, settings: Settings, home: Path, curl: str) -> Iterator[tuple[str, str]]:
         yield "accounts", "their keys are public: never send real funds to them"
-        for line in _lines():
-            yield "accounts", line
+        for number, key in enumerate(DEV_KEYS):
+            yield "accounts", f"({number}) {to_checksum(key.address)} ({_BALANCE // ETHER} ETH)"
+        for number, key in enumerate(DEV_KEYS):
+            yield "private keys", f"({number}) 0x{key.secret.hex()}"
         yield "mnemonic", DEV_MNEMONIC
         yield "derivation", f"{DEV_PATH}0 to {len(DEV_KEYS) - 1}"
 
