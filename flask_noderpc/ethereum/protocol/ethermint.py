@@ -273,17 +273,24 @@ class _OperationText(jsoncodec.Struct, rename={"kind": "type", "sender": "from"}
 
 def operations(events: Iterable[Event]) -> list[Operation]:
     """Return the operations in the events of a transaction, in order."""
-    texts = (
-        jsoncodec.decode(attribute.value, _OperationText)
+    values = (
+        attribute.value
         for event in events
         if event.type == CALLS
         for attribute in event.attributes
         if attribute.key == b"operation"
     )
-    return [
-        Operation(text.kind, from_hex(text.sender, 20), from_hex(text.to, 20), int(text.value))
-        for text in texts
-    ]
+    return [made for made in map(_operation, values) if made is not None]
+
+
+def _operation(value: bytes) -> Operation | None:
+    try:
+        text = jsoncodec.decode(value, _OperationText)
+        sender, to = from_hex(text.sender, 20), from_hex(text.to, 20)
+    except ValueError:
+        return None
+    amount = number(text.value.encode(), _UINT256)
+    return None if amount is None else Operation(text.kind, sender, to, amount)
 
 
 def _with_revert_data(full: Event, run: TransactionResult) -> Event:
