@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 import click
 
 from ..backends.base.location import url_store
+from ..backends.base.verify import Scope
 from ..errors import ConfigurationError, StoreError
 from ..feature import application_kinds
 from ..server.output import INTERRUPTED, REFUSED, Progress
 from .command import Failed
+from .verification import Parts, Plan
 
 if TYPE_CHECKING:
     from ..backends.sql.store import ChainStore
@@ -50,13 +52,13 @@ from_height = click.option(
 )
 
 
-def verify(store: ChainStore, first: int = 0) -> None:
-    """Verify a chain from a height on, show progress and findings, and close its store."""
+def verify(store: ChainStore, plan: Plan | None = None) -> None:
+    """Verify blocks of a chain, show progress and findings, and close its store."""
 
     with closing(store):
         check_chain(store)
         unproven = _add_application(store)
-        click.echo(f"{_verify(store, first)} blocks verified")
+        _verify(store, plan or Plan())
         if unproven:
             click.echo(f"not verified: the app hash of the state, {unproven}")
         for source, (count, low, high) in store.sources().items():
@@ -97,22 +99,27 @@ def _add_application(store: ChainStore) -> str:
     return ""
 
 
-def _verify(store: ChainStore, first: int) -> int:
-    low = verified = max(first, store.reads.base_height())
-    with Progress("verifying", max(0, store.reads.latest_height() - low + 1)) as bar:
-
-        def show(height: int) -> None:
-            nonlocal verified
-            verified = height
-            bar.add(1)
-
-        try:
-            return store.verify(show, first)
-        except StoreError as error:
-            # Use the exit status of a failed check instead of the one for an unusable store.
-            raise Failed(str(error)) from None
-        except KeyboardInterrupt:
-            raise Interrupted(f"interrupted; continue with --from {verified}") from None
+def _verify(store: ChainStore, plan: Plan) -> None:
+    base, latest = store.reads.base_height(), store.reads.latest_height()
+    low, last = max(plan.scope.first, base), plan.scope.last
+    heights = range(low, (latest if last is None else min(last, latest)) + 1)
+    parts = Parts(heights, plan)
+    try:
+        store.check_file()
+        with Progress("verifying", parts.blocks) as bar:
+            count = parts.verify(store, bar.add)
+        if plan.sample is None:
+            store.verify_state()
+    except StoreError as error:
+        # Use the exit status of a failed check instead of the one for an unusable store.
+        raise Failed(str(error)) from None
+    except KeyboardInterrupt:
+        raise Interrupted(f"interrupted; continue with --from {parts.next}") from None
+    if plan.sample is None:
+        click.echo(f"{count} blocks verified")
+    else:
+        click.echo(f"{count} of {len(heights)} blocks verified")
+        click.echo("not verified: the other blocks, the state and the counts of the index")
 
 
 def read_only(path: str) -> ChainStore:
@@ -151,7 +158,7 @@ def backup(store: ChainStore, target: Path, first: int = 0) -> None:
     elif not copy.exists():
         raise Failed(f"{copy} is missing; omit --from to copy again", REFUSED)
     try:
-        verify(read_only(str(copy)), first)
+        verify(read_only(str(copy)), Plan(Scope(first)))
     except Interrupted:
         raise
     except BaseException:

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from ..backends.base.location import url_store
+from ..backends.base.verify import Scope
 from ..feature import application_kinds
 from ..server.flags import database_of
 from ..server.output import REFUSED, USAGE, Progress
@@ -22,6 +23,7 @@ from .maintenance import (
     verify,
 )
 from .node import main
+from .verification import Plan
 
 _home = click.option(
     "--home",
@@ -54,18 +56,52 @@ def _store_path(database: str | None, home: Path | None) -> str:
     examples=[
         ("noderpc verify chain.db", "A file, which a node may be using."),
         ("noderpc verify --home ~/.noderpc", "The chain of a node's folder."),
+        ("noderpc verify chain.db --jobs 8", "With eight processes."),
+        ("noderpc verify chain.db --sample 10000", "Some blocks of a long chain."),
     ],
 )
 @_file
 @_home
 @from_height
-def verify_at(database: str | None, home: Path | None, first: int) -> None:
+@click.option(
+    "--to", "last", type=click.IntRange(min=1), metavar="HEIGHT", help="Highest height."
+)
+@click.option(
+    "--sample",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Verify N blocks only, spread at random over the range.",
+)
+@click.option(
+    "--jobs",
+    type=click.IntRange(1, 256),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Number of processes.",
+)
+@click.option(
+    "--all-signatures",
+    is_flag=True,
+    help="Verify signatures beyond two thirds of the voting power, too. The header of the next"
+    " block has their hash.",
+)
+def verify_at(
+    database: str | None,
+    home: Path | None,
+    first: int,
+    last: int | None,
+    sample: int | None,
+    jobs: int,
+    all_signatures: bool,
+) -> None:
     """Check every hash and signature of a chain.
 
     DATABASE is its SQLite file, or a postgresql:// URL.
     """
     # Open it read-only, so that another file is not changed into a store.
-    verify(read_only(_store_path(database, home)), first)
+    plan = Plan(Scope(first, last, all_signatures), sample, jobs)
+    verify(read_only(_store_path(database, home)), plan)
 
 
 @main.command(

@@ -13,6 +13,7 @@ import psycopg
 
 from ..backends.base.application import Application, AppState
 from ..backends.base.capabilities import MempoolLimits
+from ..backends.base.verify import Scope
 from ..backends.sql.lease import LeaseState
 from ..backends.sql.store import ChainStore
 from ..errors import NotSupported
@@ -81,9 +82,15 @@ class PostgresBackend(ChainStore):
             ahead = POSTGRES.now(at) - time.time_ns()
         return LeaseState(found.owner, found.expires - ahead, found.last_error)
 
-    def verify(self, progress: Callable[[int], None] | None = None, first: int = 0) -> int:
+    def verify_blocks(
+        self, progress: Callable[[int], None] | None = None, scope: Scope | None = None
+    ) -> int:
         with allow_time(_MAX_VERIFY_S):
-            return super().verify(progress, first)
+            return super().verify_blocks(progress, scope)
+
+    def verify_state(self) -> None:
+        with allow_time(_MAX_VERIFY_S):
+            super().verify_state()
 
     def prune_some(self, base: int) -> int:
         removed = super().prune_some(base)

@@ -14,10 +14,11 @@ import pytest
 from click.testing import CliRunner
 
 from flask_noderpc import SQLiteBackend
+from flask_noderpc.backends.base.verify import Scope
 from flask_noderpc.backends.sql.packed import blocks, state
 from flask_noderpc.backends.sql.packed.blocks import seal, unseal
 from flask_noderpc.chain.applications.kvstore import KVStore
-from flask_noderpc.cli import main
+from flask_noderpc.cli import main, verification
 from flask_noderpc.domain.block import ABSENT, BlockMeta
 from flask_noderpc.errors import InvalidBlock, StoreError
 from flask_noderpc.testing import SampleChain
@@ -441,24 +442,22 @@ def test_a_commit_of_too_little_power_is_noticed(
 def test_verify_goes_on_from_a_height(
     tampered: Path, open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    verify = SQLiteBackend.verify
+    verify = SQLiteBackend.verify_blocks
 
-    def interrupted(
-        store: SQLiteBackend, progress: Callable[[int], None], first: int = 0
-    ) -> int:
+    def interrupted(store: SQLiteBackend, progress: Callable[[int], None], scope: Scope) -> int:
         def until_seven(height: int) -> None:
             progress(height)
             if height == 7:
                 raise KeyboardInterrupt
 
-        return verify(store, until_seven, first)
+        return verify(store, until_seven, scope)
 
     with monkeypatch.context() as patch:
-        patch.setattr(SQLiteBackend, "verify", interrupted)
+        patch.setattr(SQLiteBackend, "verify_blocks", interrupted)
         found = CliRunner().invoke(main, ["verify", str(tampered)])
-    assert (found.exit_code, "continue with --from 7" in found.output) == (130, True)
+    assert (found.exit_code, "continue with --from 8" in found.output) == (130, True)
 
-    assert open_store().verify(first=7) == 4
+    assert open_store().verify(scope=Scope(7)) == 4
     found = CliRunner().invoke(main, ["verify", str(tampered), "--from", "7"])
     assert "4 blocks verified" in found.output
     rewrite(tampered, *ROWS[0], lambda row, *_: b"\0" + row[1:])
@@ -483,3 +482,28 @@ def test_a_damaged_list_of_indexed_values_is_an_error_of_its_height(
 
     assert full.reads.base_height() == 1
     assert full.reads.block(2)
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_verify_has_a_range_and_a_sample(
+    tampered: Path, monkeypatch: pytest.MonkeyPatch, jobs: int
+) -> None:
+    # Parts of three blocks, of which each process takes one at a time.
+    monkeypatch.setattr(verification, "_PART", 3)
+
+    def verified(*words: str) -> Any:
+        flags = ["--jobs", str(jobs), *words]
+        return CliRunner().invoke(main, ["verify", str(tampered), *flags])
+
+    assert "10 blocks verified" in verified().output
+    assert "5 blocks verified" in verified("--from", "3", "--to", "7").output
+    assert "8 blocks verified" in verified("--from", "3", "--to", "99").output
+    assert "0 blocks verified" in verified("--from", "7", "--to", "3").output
+    sampled = verified("--sample", "4", "--all-signatures").output
+    assert "4 of 10 blocks verified" in sampled
+    assert "not verified: the other blocks" in sampled
+    assert "10 of 10 blocks verified" in verified("--sample", "99").output
+    rewrite(tampered, *ROWS[0], lambda row, *_: b"\0" + row[1:])
+    broken = verified()
+    assert broken.exit_code == 1, broken.output
+    assert "restore a backup" in broken.output

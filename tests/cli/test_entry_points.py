@@ -16,6 +16,7 @@ from click.testing import CliRunner
 
 import flask_noderpc
 from flask_noderpc import ConfigurationError, EmbeddedChain, SQLiteBackend
+from flask_noderpc.backends.base.verify import Scope
 from flask_noderpc.backends.sql.packed.blocks import key_checksum
 from flask_noderpc.chain.block_scheduler import BlockSchedule
 from flask_noderpc.cli import cli, main
@@ -441,27 +442,25 @@ def test_a_backup_that_does_not_hold_together_is_not_left(
 def test_a_backup_that_is_interrupted_goes_on_with_its_verification(
     database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    target, verify = tmp_path / "copy.db", SQLiteBackend.verify
+    target, verify = tmp_path / "copy.db", SQLiteBackend.verify_blocks
 
-    def interrupted(
-        store: SQLiteBackend, progress: Callable[[int], None], first: int = 0
-    ) -> int:
+    def interrupted(store: SQLiteBackend, progress: Callable[[int], None], scope: Scope) -> int:
         def until_three(height: int) -> None:
             progress(height)
             if height == 3:
                 raise KeyboardInterrupt
 
-        return verify(store, until_three, first)
+        return verify(store, until_three, scope)
 
     words = ["backup", str(database), str(target)]
     found = CliRunner().invoke(main, [*words, "--from", "3"])
     assert (found.exit_code, "omit --from" in found.output) == (os.EX_CONFIG, True)
 
     with monkeypatch.context() as patch:
-        patch.setattr(SQLiteBackend, "verify", interrupted)
+        patch.setattr(SQLiteBackend, "verify_blocks", interrupted)
         found = CliRunner().invoke(main, words)
     assert found.exit_code == 130
-    assert found.output.endswith("Error: interrupted; continue with --from 3\n")
+    assert found.output.endswith("Error: interrupted; continue with --from 4\n")
     assert [each.name for each in tmp_path.glob("copy.db*")] == ["copy.db.unverified"]
 
     before = Path(f"{target}.unverified").stat().st_mtime_ns

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ...domain.abci import BlockResults
 from ...domain.block import NO_BLOCK, NO_COMMIT, BlockMeta, Header
@@ -19,26 +19,47 @@ from .reads import ChainReads
 log = logging.getLogger("flask_noderpc.verify")
 
 
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Blocks to verify, and how many of their signatures."""
+
+    first: int = 0
+    last: int | None = None
+    """Highest height; ``None`` for the latest block."""
+    all_signatures: bool = False
+    """True to verify signatures beyond two thirds of the voting power. The next block's header
+    has the hash of all of them."""
+
+
+_WHOLE = Scope()
+
+
 def verify_chain(
-    reads: ChainReads, progress: Callable[[int], None] | None = None, first: int = 0
+    reads: ChainReads,
+    progress: Callable[[int], None] | None = None,
+    scope: Scope = _WHOLE,
 ) -> int:
-    """Check all blocks from ``first`` on; return their number. Raise
-    :exc:`~flask_noderpc.errors.InvalidBlock`.
+    """Check blocks; return their number. Raise :exc:`~flask_noderpc.errors.InvalidBlock`.
 
     Each block must follow its parent and match every hash in its header, and more than two
     thirds of the voting power must have signed it. Validator sets must follow from the
     updates, and each transaction must be found by its hash.
     """
-    low, high = max(first, reads.base_height()), reads.latest_height()
-    if high == 0:
-        return 0
+    latest = reads.latest_height()
+    low = max(scope.first, reads.base_height())
+    high = latest if scope.last is None else min(latest, scope.last)
     height, checked = low, 0
     head = None
     # Reasons why some signatures can't be verified.
     unsupported = set[str]()
-    while height <= high:
+    # An empty store has height 0.
+    while 0 < height <= high:
         try:
-            head = _check(reads, head or _state_before(reads, height), height, unsupported)
+            head = head or _state_before(reads, height)
+            # No header has the hash of the latest commit yet.
+            head = _check(
+                reads, head, height, unsupported, scope.all_signatures or height == latest
+            )
         except (InvalidBlock, NotFound, ValueError) as error:
             lowest = reads.base_height()
             if lowest > height:
@@ -128,7 +149,11 @@ def _differ(one: ValidatorSet, other: ValidatorSet) -> bool:
 
 
 def _check(
-    reads: ChainReads, head: ChainState, height: int, unsupported: set[str]
+    reads: ChainReads,
+    head: ChainState,
+    height: int,
+    unsupported: set[str],
+    all_signatures: bool,
 ) -> ChainState:
     if unchecked := reads.unchecked(height):
         head = replace(head, unchecked=head.unchecked | unchecked)
@@ -143,7 +168,9 @@ def _check(
         )
     if reads.height_of(block_id.hash) != height:
         raise InvalidBlock(f"block {height}: a look-up of its hash finds another height")
-    unsupported |= check_signatures(head.chain_id, commit, head.validators)
+    unsupported |= check_signatures(
+        head.chain_id, commit, head.validators, all_signatures=all_signatures
+    )
     if results is None:
         sets = reads.validators(height + 2), reads.consensus_params(height + 1)
         return head.after_unknown(block_id, block.header.time, commit, *sets)

@@ -29,7 +29,7 @@ from ..base.evidence import EvidencePool
 from ..base.filters import Filters
 from ..base.location import Identity, Location
 from ..base.new_blocks import BlockWithoutResults, CommittedBlock, OlderBlock
-from ..base.verify import verify_chain
+from ..base.verify import Scope, verify_chain
 from . import blocks as blocks_table
 from . import chain, evidence, hits, ledger, lookups, mempool, prune, values
 from . import lease as leases
@@ -452,12 +452,27 @@ class ChainStore(ChainBackend):
             # poll for the lock.
             time.sleep(_YIELD_S)
 
-    def verify(self, progress: Callable[[int], None] | None = None, first: int = 0) -> int:
-        """Check the hashes and signatures of every block from ``first`` on, and the index;
-        return the number of blocks checked.
+    def verify(
+        self, progress: Callable[[int], None] | None = None, scope: Scope | None = None
+    ) -> int:
+        """Check the file, the hashes and signatures of blocks, and the index; return the number
+        of blocks checked.
 
         Raise :exc:`~flask_noderpc.errors.InvalidBlock` or ``StoreError``.
         """
+        self.check_file()
+        checked = self.verify_blocks(progress, scope)
+        self.verify_state()
+        return checked
+
+    def check_file(self) -> None:
+        """Check the structure of the store's files; the default does nothing."""
+
+    def verify_blocks(
+        self, progress: Callable[[int], None] | None = None, scope: Scope | None = None
+    ) -> int:
+        """Check the hashes, signatures and index entries of blocks, by default of all; return
+        their number."""
 
         def check_lookups(height: int) -> None:
             with self._open().readers.snapshot() as at:
@@ -465,7 +480,11 @@ class ChainStore(ChainBackend):
             if progress is not None:
                 progress(height)
 
-        checked = verify_chain(self.reads, check_lookups, first)
+        return verify_chain(self.reads, check_lookups, scope or Scope())
+
+    def verify_state(self) -> None:
+        """Check what belongs to no single block: the application's state, the mempool, and the
+        counts of the index."""
         if self.abci is not None:
             # Use one snapshot: a block that is committed meanwhile would change the state.
             with self.reads.read_view():
@@ -475,7 +494,6 @@ class ChainStore(ChainBackend):
             lookups.check_waiting(at)
             values.check_metadata(at)
         self._check_state()
-        return checked
 
     def _check_state(self) -> None:
         files = self._open()

@@ -97,14 +97,7 @@ class SQLiteBackend(ChainStore):
                 progress(remaining)
         return (first or 0) - remaining
 
-    def verify(self, progress: Callable[[int], None] | None = None, first: int = 0) -> int:
-        """Check the file, the hashes and signatures of every block from ``first`` on, and the
-        index; return the number of blocks checked.
-
-        Raise :exc:`~flask_noderpc.errors.InvalidBlock` or ``StoreError``.
-        """
+    def check_file(self) -> None:
         found = self._open().readers.one("PRAGMA integrity_check")
         if found != ("ok",):
             raise InvalidBlock(f"{self._store.display_name}: {found[0]}")
-
-        return super().verify(progress, first)

@@ -407,9 +407,12 @@ def _text(value: object) -> str:
     return str(value)
 
 
-def check_signatures(chain_id: str, commit: Commit, members: ValidatorSet) -> frozenset[str]:
+def check_signatures(
+    chain_id: str, commit: Commit, members: ValidatorSet, *, all_signatures: bool = True
+) -> frozenset[str]:
     """Raise ``InvalidBlock`` unless validators with more than two thirds of the power signed.
 
+    Without ``all_signatures`` the check ends when signatures with so much power are verified.
     Signatures that no installed library can verify count as valid; return the reasons why they
     can't be verified.
     """
@@ -427,6 +430,8 @@ def check_signatures(chain_id: str, commit: Commit, members: ValidatorSet) -> fr
                 raise InvalidBlock(f"commit {commit.height}: signature {index} does not verify")
             for_block = sig.block_id_flag == BlockIDFlag.COMMIT and commit.block_id.hash
             signed += validator.voting_power if for_block else 0
+            if not all_signatures and signed * 3 > members.total_power * 2:
+                break
     if signed * 3 <= members.total_power * 2:
         raise InvalidBlock(
             f"commit {commit.height}: {signed} of {members.total_power} voting power signed,"
