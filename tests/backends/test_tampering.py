@@ -488,7 +488,7 @@ def test_a_damaged_list_of_indexed_values_is_an_error_of_its_height(
 def test_verify_has_a_range_and_a_sample(
     tampered: Path, monkeypatch: pytest.MonkeyPatch, jobs: int
 ) -> None:
-    # Parts of three blocks, of which each process takes one at a time.
+    # Each process verifies three blocks at once.
     monkeypatch.setattr(verification, "_PART", 3)
 
     def verified(*words: str) -> Any:
