@@ -395,6 +395,14 @@ def test_an_estimate_covers_gas_before_refunds(node: Running) -> None:
     assert node.error("eth_call", {**to_code, "gas": hex(int(gas * 0.98))})
 
 
+def test_signatures_of_authorizations_may_begin_with_zeros(node: Running) -> None:
+    # hardhat pads them to 32 bytes.
+    one = f"0x{1:064x}"
+    authorization = {"chainId": "0x1", "address": TO, "nonce": "0x0", "yParity": "0x0"}
+    call = {"from": ME, "to": TO, "authorizationList": [{**authorization, "r": one, "s": one}]}
+    assert node.number("eth_estimateGas", call) == 46_000
+
+
 def test_estimates_of_plain_transfers_are_exact(node: Running) -> None:
     assert node.number("eth_estimateGas", {"from": ME, "to": TO, "value": "0x1"}) == 21_000
     # geth ignores a gas limit that is lower than any transaction needs.

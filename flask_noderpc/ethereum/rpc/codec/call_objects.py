@@ -84,11 +84,19 @@ def _authorizations(value: Any) -> tuple[Authorization, ...]:
             address=Address().from_json(each.get("address")),
             nonce=Quantity().from_json(each.get("nonce")),
             y_parity=Quantity().from_json(each.get("yParity", each.get("v"))),
-            r=Big().from_json(each.get("r")),
-            s=Big().from_json(each.get("s")),
+            r=_padded(each.get("r")),
+            s=_padded(each.get("s")),
         )
         for each in in_turns(found)
     )
+
+
+def _padded(value: Any) -> int:
+    """Return a number that may begin with zeros: hardhat pads r and s to 32 bytes."""
+    if isinstance(value, str) and value.startswith("0x0"):
+        value = "0x" + (value[2:].lstrip("0") or "0")
+    number: int = Big().from_json(value)
+    return number
 
 
 def _hashes(value: Any) -> tuple[bytes, ...]:
