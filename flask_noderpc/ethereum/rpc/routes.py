@@ -352,7 +352,7 @@ _OTTERSCAN = (
     Route(
         "ots_getTransactionBySenderAndNonce",
         otterscan.by_sender_and_nonce,
-        account.SenderAndNonceParams,
+        otterscan.NonceParams,
         bytes,
     ),
     Route("ots_traceTransaction", otterscan.trace, blocks.TransactionParams, tuple),

@@ -17,9 +17,18 @@ from ....wire.json_schema import typed
 from ....wire.params import ParamField
 from ...domain.execution import REVERTED
 from ...domain.records import PlainNumber
+from ...engine.tracers.call_tracer import CallTracer
 from ...protocol.blocks import Block, BlockView
 from ...protocol.execution import Receipt
-from ..codec.params import Address, Height, PlainBlockNumber, Tag, read_page_size
+from ..codec.params import (
+    Address,
+    Height,
+    PlainBlockNumber,
+    Quantity,
+    Tag,
+    Uint64,
+    read_page_size,
+)
 from ..codec.trace_config import TraceConfig
 from ..errors import EvmError
 from ..execution import account, debug, state
@@ -29,6 +38,8 @@ from ..reader import reader
 from .history import MAX_LIMIT, Found, creation_of, transactions_of
 
 _API_LEVEL = 8
+# Otterscan reads the address of a creation also if it failed.
+_CALLS = TraceConfig(logger=CallTracer(is_parity=True))
 _SELECTOR_BYTES = 4
 _OPERATIONS = {"CALL": 0, "SELFDESTRUCT": 1, "CREATE": 2, "CREATE2": 3}
 _NO_REWARD = {"blockReward": 0, "uncleReward": 0, "issuance": 0}
@@ -74,7 +85,27 @@ def contract_creator(ctx: Context, params: AddressParams) -> dict[str, bytes] | 
     return {"hash": found.receipt.transaction.hash, "creator": creator}
 
 
-def by_sender_and_nonce(ctx: Context, params: SenderAndNonceParams) -> bytes | None:
+class Nonce(Quantity):
+    """A nonce, as a JSON number or a hex string."""
+
+    in_json = typed("integer", "string")
+
+    def from_json(self, value: Any) -> int:
+        """Return the number."""
+        found: int = (
+            super().from_json(value) if isinstance(value, str) else Uint64().from_json(value)
+        )
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class NonceParams(SenderAndNonceParams):
+    """Parameters of ``ots_getTransactionBySenderAndNonce``."""
+
+    nonce: int = param(Nonce(), doc="Nonce of the transaction.")
+
+
+def by_sender_and_nonce(ctx: Context, params: NonceParams) -> bytes | None:
     """Hash of a sender's transaction with a nonce; null for an unused nonce."""
     found = account.by_sender_and_nonce(ctx, params)
     return None if found is None or found.inclusion is None else found.transaction.hash
@@ -84,9 +115,8 @@ def by_sender_and_nonce(ctx: Context, params: SenderAndNonceParams) -> bytes | N
 
 
 def _calls(ctx: Context, tx_hash: bytes) -> dict[str, Any]:
-    """Return the call tree of a transaction, as geth's callTracer makes it."""
-    config = TraceConfig(tracer="callTracer")
-    raw = debug.transaction(ctx, debug.TraceTransactionParams(tx_hash, config))
+    """Return the call tree of a transaction."""
+    raw = debug.transaction(ctx, debug.TraceTransactionParams(tx_hash, _CALLS))
     found: dict[str, Any] = jsoncodec.decode(bytes(raw))
     return found
 
@@ -107,7 +137,7 @@ def trace(ctx: Context, params: TransactionParams) -> tuple[dict[str, Any], ...]
             "type": frame["type"],
             "depth": PlainNumber(depth),
             "from": frame["from"],
-            "to": frame.get("to", ""),
+            "to": frame["to"],
             "value": frame.get("value") if frame["type"] != "DELEGATECALL" else None,
             "input": frame.get("input", "0x"),
             "output": frame.get("output", "0x"),
