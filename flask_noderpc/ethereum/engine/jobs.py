@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from ... import jsoncodec
@@ -143,6 +144,9 @@ class Call(Job[Outcome]):
     environment: Environment
     message: Message
     overrides: Overrides = field(default_factory=dict)
+    pending: tuple[bytes, ...] = ()
+    """Encoded transactions that run before the message; those that are not valid are
+    skipped."""
 
     def __call__(self, engine: EvmEngine) -> Outcome:
         world = self.world(engine)
@@ -152,6 +156,9 @@ class Call(Job[Outcome]):
     def world(self, engine: EvmEngine) -> World:
         """Return the state on which the message runs, with the overrides."""
         world = engine.world(self.root)
+        for raw in self.pending:
+            with suppress(InvalidTransaction):
+                world.run(self.environment, _message(world, self.environment, raw))
         if self.overrides:
             world.patch(self.overrides)
         return world
@@ -301,7 +308,7 @@ def replay(world: World, environment: Environment, txs: tuple[bytes, ...]) -> in
 
 def _message(world: World, environment: Environment, raw: bytes) -> Message:
     tx = decode(raw, unsigned=True)
-    # The transaction is committed, so its sender was allowed to have code.
+    # The transaction was accepted, so its sender may have code.
     check(world, environment, tx, contracts_send=True)
     return message_of(tx, environment.base_fee)
 

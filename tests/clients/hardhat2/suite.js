@@ -175,6 +175,20 @@ module.exports = ({ ethers, expect, helpers, own }) => {
       expect(await token.balanceOf(alice.address, { blockTag })).to.equal(0n);
       expect(await token.balanceOf(alice.address)).to.equal(5n);
     });
+    inWorld("are counted in the pending block", async ({ token, owner, alice, bob }) => {
+      await ask("evm_setAutomine", false);
+      try {
+        await token.approve(alice.address, 5n);
+        expect(await token.allowance(owner.address, alice.address)).to.equal(0n);
+        expect(await token.allowance(owner.address, alice.address, { blockTag: "pending" })).to.equal(5n);
+        // Its gas is estimated after the approval.
+        await token.connect(alice).transferFrom(owner.address, bob.address, 5n);
+        await mine();
+        expect(await token.balanceOf(bob.address)).to.equal(5n);
+      } finally {
+        await ask("evm_setAutomine", true);
+      }
+    });
     const permitted = async (token, owner, spender, deadline) => {
       const { chainId } = await provider.getNetwork();
       const domain = { name: "Token", version: "1", chainId, verifyingContract: token.target };

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Any, TypeVar
 
 from ....errors import ExecutionTimedOut, ExecutorsBusy, InvalidTransaction
@@ -21,7 +22,7 @@ from ...domain.execution import (
     environment_for_call,
 )
 from ...domain.forks import fork_at
-from ...domain.records import BLOB, ZERO_ADDRESS, Header
+from ...domain.records import BLOB, ZERO_ADDRESS, Header, Transaction
 from ...engine.base import Job, reason
 from ...engine.jobs import Call, Estimate, ListAccess
 from ...protocol.accounts import account
@@ -32,7 +33,7 @@ from ..codec import hex
 from ..codec.call_objects import BlockOverride, CallObject, StateOverride
 from ..codec.params import BlockId, ByHash, Height, Tag
 from ..errors import REVERTED, TIMED_OUT, EvmError
-from ..reader import chain_id_of
+from ..reader import chain_id_of, reader
 from .state import evm_state, header_and_root, state_block
 
 T = TypeVar("T")
@@ -112,7 +113,14 @@ def estimate_gas(ctx: Context, params: EstimateParams) -> int:
     if _only_moves_value(ctx, request):
         return _MIN_GAS
     outcome = run(
-        ctx, Estimate(request.root, request.environment, request.message, request.overrides)
+        ctx,
+        Estimate(
+            request.root,
+            request.environment,
+            request.message,
+            request.overrides,
+            request.pending,
+        ),
     )
     log_messages("eth_estimateGas", outcome)
     if outcome.error.startswith(OUT_OF_GAS):
@@ -126,7 +134,7 @@ def _only_moves_value(ctx: Context, request: Call) -> bool:
     """Return true if the call executes no code and the sender can pay for value and gas."""
     message = request.message
     to, gas = message.to, message.gas
-    has_more = message.data or message.access_list or message.authorizations
+    has_more = message.data or message.access_list or message.authorizations or request.pending
     if to is None or has_more or message.type == BLOB or request.overrides or gas < _MIN_GAS:
         return False
     record = evm_state(ctx).record
@@ -139,6 +147,9 @@ def _only_moves_value(ctx: Context, request: Call) -> bool:
 def prepare_call(ctx: Context, params: CallParams, *, limit_by_block: bool = False) -> Call:
     """Return a call on the state after a block, with its gas limited to NODERPC_EVM_GAS_CAP;
     with ``limit_by_block``, omitted gas is the block's limit."""
+    # Read pending transactions before the state, which has those that a block includes in
+    # between.
+    waiting = _pending(ctx, params.block)
     header, root = header_and_root(ctx, params.block)
     environment = environment_of(ctx, header, params.block_overrides)
     own, gas = ctx.settings.of(EthereumSettings), params.call.gas or 0
@@ -152,7 +163,17 @@ def prepare_call(ctx: Context, params: CallParams, *, limit_by_block: bool = Fal
     message = message_of(ctx, params.call, environment, min(gas or cap, cap))
     environment = environment_for_call(message, params.call.max_fee_per_blob_gas, environment)
     environment = replace(environment, keeps_console=ctx.settings.dev)
-    return Call(root, environment, message, params.overrides or {})
+    pairs = zip(waiting, accumulate(tx.gas for tx in waiting), strict=True)
+    pending = tuple(tx.raw for tx, gas_so_far in pairs if gas_so_far <= environment.gas_limit)
+    return Call(root, environment, message, params.overrides or {}, pending)
+
+
+def _pending(ctx: Context, block: Height | ByHash) -> list[Transaction]:
+    """Return the transactions that run before a call on the pending block of a development
+    chain, which executes them as anvil and hardhat do."""
+    if block is not Tag.PENDING or not ctx.settings.dev:
+        return []
+    return reader(ctx).pending_transactions()
 
 
 def capped_call(

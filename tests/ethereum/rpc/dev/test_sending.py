@@ -11,6 +11,7 @@ from web3 import Web3
 
 from flask_noderpc import EmbeddedChain
 from flask_noderpc.ethereum.protocol.crypto import DEV_KEYS
+from flask_noderpc.ethereum.protocol.execution import created_address
 from tests.ethereum.protocol.signing import with_blob
 
 from .fixtures import ETHER, FIRST, STRANGER, asked
@@ -239,3 +240,29 @@ def test_contracts_are_deployed_by_create2(chain: EmbeddedChain, w3: Any) -> Non
     assert w3.eth.get_transaction_receipt(tx_hash)["status"] == 1
     assert w3.eth.get_code(expected) == b"\x01"
     assert w3.eth.get_transaction_count(deployer, 0) == 0
+
+
+def test_calls_on_the_pending_block_see_pending_transactions(
+    chain: EmbeddedChain, w3: Any
+) -> None:
+    # PUSH1 42, PUSH0, MSTORE, PUSH1 32, PUSH0, RETURN, and the code that deploys it.
+    code = "602a5f5260205ff3"
+    data = "0x67" + code + "5f5260086018f3"
+    deployed = asked(w3, "eth_sendTransaction", {"from": FIRST, "data": data})["result"]
+    nonce = w3.eth.get_transaction(deployed)["nonce"]
+    contract = f"0x{created_address(bytes.fromhex(FIRST[2:]), nonce).hex()}"
+    poor = Account.create().address
+    asked(w3, "eth_sendTransaction", {"from": FIRST, "to": poor, "value": hex(ETHER)})
+    # This one comes after a nonce gap.
+    far = {"from": FIRST, "to": STRANGER, "nonce": hex(nonce + 9), "gas": hex(21_000)}
+    asked(w3, "eth_sendTransaction", far)
+
+    call = {"from": poor, "to": contract, "value": "0x0"}
+    assert asked(w3, "eth_call", call, "latest")["result"] == "0x"
+    assert int(asked(w3, "eth_call", call, "pending")["result"], 16) == 42
+    spent = {"from": poor, "to": contract, "value": hex(ETHER // 2)}
+    assert "insufficient funds" in asked(w3, "eth_call", spent, "latest")["error"]["message"]
+    assert int(asked(w3, "eth_estimateGas", spent)["result"], 16) > 21_000
+
+    chain.produce()
+    assert int(asked(w3, "eth_call", call, "latest")["result"], 16) == 42
