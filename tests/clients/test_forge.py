@@ -72,7 +72,16 @@ def test_forge_runs_a_script(
     key = ["--private-key", account.key]
     signed = key if signs == "client" else ["--unlocked", "--sender", account.address]
     url = f"{evm_base}/evm"
-    words = ["script", "forge/Deploy.s.sol:Deploy", "--rpc-url", url, *signed, *options]
+    words = [
+        "script",
+        "forge/Deploy.s.sol",
+        "--target-contract",
+        "Deploy",
+        "--rpc-url",
+        url,
+        *signed,
+        *options,
+    ]
     words += ["--broadcast", "--sig", "run(bytes32,address)", salt, RECIPIENT]
     before = int(cast(url, "balance", RECIPIENT))
 

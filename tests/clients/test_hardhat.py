@@ -25,9 +25,8 @@ HARDHAT_2, HARDHAT_3 = CLIENTS / "hardhat2", CLIENTS / "hardhat3"
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The JSON-RPC of a node whose name and chain id are those that hardhat's plugins know."""
-    flags = ("--dev", "--evm-client-version", "anvil/v1.7.1", "--evm-chain-id", "31337")
-    with started(tmp_path_factory.mktemp("node"), *flags) as node:
+    """The URL of a development node's JSON-RPC."""
+    with started(tmp_path_factory.mktemp("node"), "--dev") as node:
         yield node.url("EVM JSON-RPC")
 
 

@@ -779,6 +779,12 @@ module.exports = ({ ethers, expect, helpers, own }) => {
       await (await owner.sendTransaction({ to: NOBODY, gasLimit: 21000 })).wait();
       expect((await provider.getBlock("latest")).gasLimit).to.equal(12_345_678n);
     });
+    inWorld("gives the next block a random number", async ({ probe }) => {
+      await helpers.setPrevRandao(77);
+      await mine();
+      expect(BigInt((await ask("eth_getBlockByNumber", "latest", false)).mixHash)).to.equal(77n);
+      expect(await probe.randao({ blockTag: await provider.getBlockNumber() })).to.equal(77n);
+    });
     it("restores snapshots more than once", async () => {
       const snapshot = await helpers.takeSnapshot();
       const height = await time.latestBlock();
