@@ -10,8 +10,8 @@ from .protocol import console
 
 log = logging.getLogger("flask_noderpc.contracts")
 
-# Maximum bytes of revert data that a line shows in hex.
-_MAX_SHOWN = 256
+# Maximum bytes of revert data that a line shows in hex, and characters of a reason.
+_MAX_SHOWN, _MAX_REASON = 256, 2_048
 
 
 def log_messages(source: str, outcome: Outcome) -> None:
@@ -33,6 +33,6 @@ def log_transaction(tx_hash: bytes, outcome: Outcome) -> None:
 def _failure(outcome: Outcome) -> str:
     if not outcome.reverted:
         return outcome.error
-    why = console.escaped(reason(outcome.output))
+    why = console.escaped(reason(outcome.output)[:_MAX_REASON])
     data = outcome.output[:_MAX_SHOWN].hex()
     return f"{outcome.error}: {why or f'0x{data}'}" if outcome.output else outcome.error

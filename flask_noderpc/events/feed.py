@@ -66,12 +66,14 @@ class HeightSource:
     def poll(self, after: int, timeout_s: float) -> int:
         """Deliver the next height if it arrives before the timeout; return the new cursor."""
         latest = self._reads.wait_for_height(after, timeout_s)
-        self._reorgs, lowest = self._reads.reorgs_since(self._reorgs)
+        reorgs, lowest = self._reads.reorgs_since(self._reorgs)
         self._refuted, refuted = self._reads.refuted_since(self._refuted)
         if self._delivered in refuted:
             self._refute(f"the next header refuted the results of block {self._delivered}")
         if lowest is not None:
-            self._revert(min(after, lowest), self._reorgs)
+            self._revert(min(after, lowest), reorgs)
+        self._reorgs = reorgs
+        if lowest is not None:
             return min(after, lowest)
         if latest <= after:
             return after
@@ -81,6 +83,9 @@ class HeightSource:
         try:
             self._deliver(height)
         except ResultNotFound:
+            if self._reads.reorgs_since(self._reorgs)[1] is not None:
+                # The block was replaced since; the next poll handles that.
+                return after
             self._refute(f"the results of block {height} are missing: no node returned them")
         return height
 

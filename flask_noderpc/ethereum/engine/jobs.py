@@ -12,6 +12,7 @@ from ...protocol.secp256k1eth import keccak
 from ..domain.execution import (
     OUT_OF_GAS,
     Environment,
+    InternalCalls,
     Message,
     Outcome,
     Overrides,
@@ -104,7 +105,11 @@ class ExecuteBlock(Job[ExecutedBlock]):
             return RefusedTransaction(str(error))
         message = message_of(tx, environment.base_fee)
         if not self.records_calls:
-            return tx, world.run(environment, message)
+            outcome = world.run(environment, message)
+            if outcome.created is None or outcome.error:
+                return tx, outcome
+            # No tracer is needed to record the contract that a transaction creates.
+            return tx, replace(outcome, calls=InternalCalls(created=(outcome.created,)))
         tracer = InternalCallsTracer(environment.fork.addresses)
         outcome = world.run(environment, message, tracer)
         return tx, replace(outcome, calls=tracer.calls)

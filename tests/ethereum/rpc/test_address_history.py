@@ -21,9 +21,11 @@ from flask_noderpc.ethereum.protocol.transactions import decode
 from flask_noderpc.lru import CacheMemory
 from flask_noderpc.settings import Settings
 from flask_noderpc.testing.node import app_for
+from tests.ethereum.protocol.cosmos_txs import cosmos_evm_message, wrapped
 from tests.ethereum.protocol.signing import CHAIN_ID, TO, sender
 from tests.helpers.until import PATIENCE
 
+from .chain import ethereum_chain, transfer
 from .dev.fixtures import chain_of, dev_app
 from .trace_chain import RICH, transaction
 
@@ -349,7 +351,10 @@ def test_what_was_not_recorded_is_named(tmp_path: Path) -> None:
         assert of_stranger(node) == (0, [["0x1", "0x2"]])
         direct = node.ask(METHOD, f"0x{sender().hex()}", {"internal": False})
         assert (len(direct["transactions"]), direct["missing"]) == (2, [])
-        assert node.ask("ots_getContractCreator", deployed) is None
+        creator = node.ask("ots_getContractCreator", deployed)["creator"]
+        assert creator == f"0x{sender().hex()}"
+        (creation,) = node.ask(METHOD, deployed, {"order": "asc", "limit": 1})["transactions"]
+        assert creation["contractAddress"] == deployed
     with recording(tmp_path, on=True) as node:
         called(node, to=bytes.fromhex(deployed[2:]))
         assert of_stranger(node) == (1, [["0x1", "0x2"]])
@@ -491,5 +496,35 @@ def test_a_chain_like_ethermint_has_direct_transactions(chain: EmbeddedChain) ->
     assert [each["transaction"]["hash"] for each in theirs["transactions"]] == hashes[:1]
     (missing,) = mine["missing"]
     assert (missing["fromBlock"], missing["toBlock"]) == ("0x1", "0x3")
-    assert missing["reason"].startswith("internal calls not recorded")
+    assert missing["reason"].startswith("internal calls may not be recorded")
     assert node.ask(METHOD, TO, {"internal": False})["missing"] == []
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 4, 100])
+def test_pages_of_several_transactions_in_one(tmp_path: Path, limit: int) -> None:
+    """Transactions of the Cosmos SDK with several of Ethereum are divided among pages."""
+    with closing(ethereum_chain(tmp_path)) as chain:
+        for first, count in ((3, 3), (6, 2), (8, 1)):
+            messages = [cosmos_evm_message(transfer(first + each)) for each in range(count)]
+            chain.mempool.submit(wrapped(*messages))
+            chain.produce()
+        node = Node(chain, app_for(chain, json_rpc_enable=True, evm_api=tuple(API.split(","))))
+        own = f"0x{sender().hex()}"
+        found = node.history(own, limit=limit, order="asc")
+        nonces = [int(each["transaction"]["nonce"], 16) for each in found]
+        assert nonces == list(range(9))
+        assert node.history(own, limit=limit) == found[::-1]
+
+
+def test_a_deep_transaction_has_its_calls(node: Node) -> None:
+    # Call this contract itself with the gas that is left, until the gas does not suffice.
+    code = bytes.fromhex("60006000600060006000305af100")
+    deployed = node.made(**{"from": SENDERS[0]}, data=f"0x{deploying(code).hex()}")
+    receipt = node.made(
+        **{"from": SENDERS[0], "to": deployed["contractAddress"], "gas": hex(14_000_000)}
+    )
+    calls = node.ask("ots_traceTransaction", receipt["transactionHash"])
+    depths = [each["depth"] for each in calls]
+    assert depths == list(range(len(calls)))
+    assert len(calls) > 300
+    assert node.ask("ots_getInternalOperations", receipt["transactionHash"]) == []

@@ -3,6 +3,7 @@ logs of blocks that a reorg removes."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -142,7 +143,7 @@ def test_a_range_ends(serving: Serve, chain: EmbeddedChain) -> None:
 @pytest.mark.parametrize(
     ("wanted", "text"),
     [
-        ({"fromBlock": "0x1", "limit": 5}, "limit and order are options of eth_getLogs"),
+        ({"fromBlock": "0x2", "limit": 5}, "limit and order are options of eth_getLogs"),
         ({"order": "desc"}, "limit and order are options of eth_getLogs"),
         ({"cursor": "x"}, "cursor: expected the cursor of an earlier page, such as 120.3"),
         ({"fromBlock": "0x5", "toBlock": "0x4"}, "invalid block range params"),
@@ -167,6 +168,35 @@ def test_pruned_blocks_are_not_left_out_silently(serving: Serve, chain: Embedded
     expected = all_logs(client, fromBlock=hex(lowest))
     subscribed(client, "logs", {"fromBlock": hex(lowest)})
     assert told(client, len(expected)) == expected
+
+
+@pytest.mark.parametrize("first", ["0x0", "earliest"])
+def test_a_range_before_the_first_block_has_no_logs(
+    client: WebSocketClient, first: str
+) -> None:
+    subscribed(client, "logs", {"fromBlock": first, "toBlock": "0x0"})
+    # The connection is still there.
+    assert client.asked("eth_chainId")["result"]
+
+
+def test_a_cursor_needs_no_beginning(serving: Serve, chain: EmbeddedChain) -> None:
+    emitter = Emitter(chain)
+    for _ in range(8):
+        emitter.block()
+    connect = serving()
+    client = connect()
+    stored = all_logs(client)
+    known = stored[2]
+    latest = chain.reads.latest_height()
+    rest = page(client, cursor=cursor_of(known), limit=1000)
+    assert rest == {"logs": stored[3:], "cursor": None}
+    before = page(client, cursor=cursor_of(known), order="desc", fromBlock="0x0")
+    assert before == {"logs": stored[1::-1], "cursor": None}
+    subscribed(client, "logs", {"cursor": cursor_of(known), "toBlock": hex(latest)})
+    assert told(client, len(stored) - 3) == stored[3:]
+    chain.store.prune(2)
+    gone = client.asked("eth_getLogs", [{"fromBlock": "earliest", "cursor": cursor_of(known)}])
+    assert gone["error"]["code"] == 4444
 
 
 # Reorgs.
@@ -218,6 +248,72 @@ def test_a_reorg_sends_the_removed_logs(tmp_path: Path) -> None:
                 done("anvil_rollback", 1)
                 (again,) = ({**log, "removed": True} for log in new)
                 assert told(live, 1) == told(replaying, 1) == [again]
+
+
+class Follower(threading.Thread):
+    """A subscriber that applies removals, until it has the log with the last data."""
+
+    def __init__(self, url: str, wanted: dict[str, Any]) -> None:
+        super().__init__(daemon=True)
+        self._client = WebSocketClient(url, path="/evm/ws")
+        subscribed(self._client, "logs", wanted)
+        self.logs: dict[tuple[str, str], dict[str, Any]] = {}
+        self.faults: list[dict[str, Any]] = []
+        self.start()
+
+    def run(self) -> None:
+        with closing(self._client):
+            while not self.logs or list(self.logs.values())[-1]["data"] != LAST:
+                log = self._client.json()["params"]["result"]
+                key = log["blockHash"], log["logIndex"]
+                # A log comes once, and its removal comes after it.
+                if log["removed"] != (key in self.logs):
+                    self.faults.append(log)
+                if log["removed"]:
+                    self.logs.pop(key, None)
+                else:
+                    self.logs[key] = log
+
+
+LAST = "0xff"
+
+
+def test_random_reorgs_leave_the_logs_of_the_chain(tmp_path: Path) -> None:
+    app, chance = dev_app(tmp_path), Random(7)
+    with closing(chain_of(app)) as chain, serve(app) as url:
+        client = app.test_client()
+
+        def done(method: str, *params: Any) -> Any:
+            call = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+            reply = client.post("/evm", json=call).get_json()
+            assert "result" in reply, reply
+            return reply["result"]
+
+        def emit(data: str) -> None:
+            done("eth_sendTransaction", {"from": FIRST, "to": contract, "data": data})
+
+        created = done("eth_sendTransaction", {"from": FIRST, "data": f"0x{_CREATION.hex()}"})
+        chain.produce()
+        contract = done("eth_getTransactionReceipt", created)["contractAddress"]
+        followers = [Follower(url, {"address": contract})]
+        for step in range(40):
+            for _ in range(chance.randrange(1, 4)):
+                for number in range(chance.randrange(3)):
+                    emit(f"0x{step:02x}{number:02x}")
+                chain.produce()
+            depth = chance.randrange(1, 4)
+            if chance.randrange(2) and int(done("eth_blockNumber"), 16) > depth + 1:
+                done(chance.choice(("anvil_reorg", "anvil_rollback")), depth)
+            if step % 4 == 0:
+                followers.append(Follower(url, {"address": contract, "fromBlock": "0x1"}))
+        emit(LAST)
+        chain.produce()
+        for each in followers:
+            each.join()
+        expected = done("eth_getLogs", {"fromBlock": "0x1", "address": contract})
+        assert [each.faults for each in followers] == [[]] * len(followers)
+        for each in followers:
+            assert list(each.logs.values()) == expected
 
 
 # Pages.

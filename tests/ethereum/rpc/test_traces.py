@@ -469,7 +469,8 @@ def test_a_call_is_traced_on_a_state_and_in_a_block_that_are_otherwise(node: Nod
             "debug_traceCall",
             [_SPIN, "latest"],
             "the response is larger than 2000000 bytes (raise NODERPC_MAX_RESPONSE_BYTES, or"
-            " make the trace smaller with limit, disableStack or onlyTopCall)",
+            " ask for less: methods of debug have the options limit, disableStack and"
+            " onlyTopCall)",
         ),
         (
             "debug_traceCall",

@@ -30,8 +30,8 @@ class OutputLimit:
         if self._left < 0:
             raise TraceStopped(
                 f"the response is larger than {self._size} bytes",
-                "raise NODERPC_MAX_RESPONSE_BYTES, or make the trace smaller with limit,"
-                " disableStack or onlyTopCall",
+                "raise NODERPC_MAX_RESPONSE_BYTES, or ask for less: methods of debug have the"
+                " options limit, disableStack and onlyTopCall",
             )
 
 

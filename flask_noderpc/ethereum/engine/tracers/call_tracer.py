@@ -152,6 +152,26 @@ class CallRecorder(Recorder):
                 made["revertReason"] = why
 
 
+@dataclass(frozen=True, slots=True)
+class CallList(TracerConfig):
+    """All calls of a transaction in their order, each with its depth; a failed creation has
+    its address."""
+
+    def recorder(self, output_limit: OutputLimit) -> CallRecorder:
+        return _CallList(CallTracer(is_parity=True), output_limit)
+
+
+class _CallList(CallRecorder):
+    def result(self, outcome: Outcome) -> Any:
+        calls, waiting = list[dict[str, Any]](), [(self.tree(outcome), 0)]
+        while waiting:
+            call, depth = waiting.pop()
+            within = call.pop("calls", [])
+            calls.append(call | {"depth": depth})
+            waiting += ((each, depth + 1) for each in reversed(within))
+        return calls
+
+
 def caller(frame: Frame) -> bytes:
     """Return the ``from`` address of a call: the sender, or for DELEGATECALL and CALLCODE the
     account whose storage the code uses."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from .... import jsoncodec
@@ -108,13 +108,21 @@ class LogQueryObject(FilterObject):
             raise mismatch(cursor, "string")
         if page and log_filter.block_hash is not None:
             raise ValueError("blockHash: expected fromBlock and toBlock with a page")
+        limit = page.get("limit")
+        newest_first = "order" in page and is_newest_first(page["order"])
+        place = None if cursor is None else Place.parse(cursor)
+        if place is not None:
+            given = _MEMBERS.of(value)
+            # A page continues at its cursor, so that end of the range need not be given.
+            if newest_first and given.get("toBlock") is None:
+                log_filter = replace(log_filter, last=place.height)
+            elif not newest_first and given.get("fromBlock") is None:
+                log_filter = replace(log_filter, first=place.height)
         return LogQuery(
             log_filter,
-            cursor=None if cursor is None else Place.parse(cursor),
-            limit=read_page_size("limit", page["limit"], _MAX_PAGE)
-            if "limit" in page
-            else None,
-            newest_first="order" in page and is_newest_first(page["order"]),
+            cursor=place,
+            limit=None if limit is None else read_page_size("limit", limit, _MAX_PAGE),
+            newest_first=newest_first,
             is_paged=bool(page),
         )
 

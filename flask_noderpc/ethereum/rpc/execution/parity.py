@@ -36,7 +36,7 @@ from ..codec.params import (
     mismatch,
 )
 from ..codec.trace_config import TraceConfig
-from ..errors import INVALID_PARAMS, EvmError
+from ..errors import INVALID_PARAMS, EvmError, PrunedHistory
 from ..queries.blocks import BlockParams, TransactionParams, find
 from ..queries.history import heights_of
 from ..reader import SearchBudget, reader
@@ -127,7 +127,7 @@ def get_trace(ctx: Context, params: TraceGetParams) -> jsoncodec.Raw:
 class TraceFilter:
     """Calls in a range of blocks, by sender and recipient."""
 
-    first: Height = 0
+    first: Height = Tag.EARLIEST
     last: Height = Tag.LATEST
     senders: frozenset[str] = frozenset()
     recipients: frozenset[str] = frozenset()
@@ -162,7 +162,7 @@ class TraceFilterObject(ParamField):
         if mode not in ("union", "intersection"):
             raise ValueError(f"mode: expected union or intersection, got {str(mode)[:50]!r}")
         number, count = BlockId(), Uint64()
-        first, last = given.get("fromBlock", "0x0"), given.get("toBlock", "latest")
+        first, last = given.get("fromBlock", "earliest"), given.get("toBlock", "latest")
         return TraceFilter(
             first=_height(number.from_json(first)),
             last=_height(number.from_json(last)),
@@ -203,6 +203,9 @@ def filter_traces(ctx: Context, params: TraceFilterParams) -> jsoncodec.Raw:
     """The calls that match a filter, in at most 300 blocks that may have any."""
     wanted, chain = params.filter, reader(ctx)
     first, last = chain.height(wanted.first), min(chain.height(wanted.last), chain.latest)
+    base = ctx.backend.reads.base_height()
+    if base > chain.first and first < base:
+        raise PrunedHistory
     heights = _heights_to_trace(ctx, wanted, range(first, last + 1))
     matching = filter(wanted.matches, _of_range(ctx, heights))
     start = min(wanted.after, _MOST)
@@ -218,19 +221,20 @@ def _heights_to_trace(ctx: Context, wanted: TraceFilter, span: range) -> Iterato
     if recorded is not None and recorded <= max(span.start, reader(ctx).first) and addresses:
         heights = heights_of(ctx, addresses, span)
     elif len(span) - 1 > _MAX_BLOCKS:
-        raise _too_many_blocks()
+        # anvil: text of this error.
+        raise EvmError(
+            f"block range too large, currently limited to {_MAX_BLOCKS}", code=INVALID_PARAMS
+        )
     else:
         heights = iter(span)
     for number, height in enumerate(heights):
         if number > _MAX_BLOCKS:
-            raise _too_many_blocks()
+            raise EvmError(
+                f"the addresses have transactions in more than {_MAX_BLOCKS} blocks; pass"
+                " count, or a shorter range of blocks",
+                code=INVALID_PARAMS,
+            )
         yield height
-
-
-def _too_many_blocks() -> EvmError:
-    return EvmError(
-        f"block range too large, currently limited to {_MAX_BLOCKS}", code=INVALID_PARAMS
-    )
 
 
 def _of_range(ctx: Context, heights: Iterable[int]) -> Iterator[Trace]:

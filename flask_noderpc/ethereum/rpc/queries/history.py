@@ -32,7 +32,8 @@ from ..codec.params import (
 from ..errors import PrunedHistory
 from ..reader import SearchBudget, reader
 
-_DIRECT = ("ethereum_tx.sender", "ethereum_tx.recipient", f"{ethermint.CALLS}.created")
+_CREATED = f"{ethermint.CALLS}.created"
+_DIRECT = ("ethereum_tx.sender", "ethereum_tx.recipient", _CREATED)
 _INTERNAL = f"{ethermint.CALLS}.account"
 # Ethermint's own event of a transaction lacks the sender, which is in this one.
 _SENDER = "message.sender"
@@ -49,7 +50,12 @@ class Found:
     receipt: Receipt
     operations: tuple[Operation, ...]
     """All internal operations of the transaction."""
-    place: Place
+
+    @property
+    def place(self) -> Place:
+        """Block, and index in the block."""
+        inclusion = self.receipt.inclusion
+        return Place(inclusion.block_number, inclusion.index)
 
     def is_internal(self, address: bytes) -> bool:
         """Return true if the address is only in internal calls of the transaction."""
@@ -74,8 +80,15 @@ def transactions_of(
     keys = [*_DIRECT, *([_INTERNAL] if internal else [])]
     if EVM_STATE.find(ctx.backend) is None:
         keys.append(_SENDER)
-    for found in _of_keys(ctx, address, span, keys, newest_first, after):
-        if internal or not found.is_internal(address):
+    if after is not None and newest_first:
+        span = range(span.start, min(span.stop, after.height + 1))
+    elif after is not None:
+        span = range(max(span.start, after.height), span.stop)
+    for found in _of_keys(ctx, address, span, keys, newest_first=newest_first):
+        is_read = after is not None and (
+            found.place >= after if newest_first else found.place <= after
+        )
+        if not is_read and (internal or not found.is_internal(address)):
             yield found
 
 
@@ -93,20 +106,16 @@ def heights_of(ctx: Context, addresses: Collection[bytes], span: range) -> Itera
 def creation_of(ctx: Context, address: bytes) -> Found | None:
     """Return the latest transaction that created a contract at an address, or ``None``."""
     span = range(reader(ctx).first, reader(ctx).latest + 1)
-    return next(_of_keys(ctx, address, span, _DIRECT[2:], True, None), None)
+    return next(_of_keys(ctx, address, span, (_CREATED,), newest_first=True), None)
 
 
 def _of_keys(
-    ctx: Context,
-    address: bytes,
-    span: range,
-    keys: Sequence[str],
-    newest_first: bool,
-    after: Place | None,
+    ctx: Context, address: bytes, span: range, keys: Sequence[str], *, newest_first: bool
 ) -> Iterator[Found]:
     history = _history(ctx, address, span, keys, newest_first=newest_first)
-    for record in history.txs(after):
-        yield from _found(ctx, address, record)
+    for record in history.txs(None):
+        found = _found(ctx, address, record)
+        yield from reversed(found) if newest_first else found
 
 
 def _history(
@@ -123,22 +132,21 @@ def _history(
     )
 
 
-def _found(ctx: Context, address: bytes, record: TxResult) -> Iterator[Found]:
+def _found(ctx: Context, address: bytes, record: TxResult) -> list[Found]:
     block = reader(ctx).block_at(record.height)
     if block is None:
         raise PrunedHistory
     hashes = transaction_hashes(record.tx)
     operations = tuple(ethermint.operations(record.result.events))
-    place = Place(record.height, record.index)
     found = [
-        Found(receipt, operations, place)
+        Found(receipt, operations)
         for receipt in block.receipts
         if receipt.encoded.hash in hashes
     ]
     if len(found) > 1:
         # A transaction of the Cosmos SDK may have several of Ethereum, of other accounts too.
         found = [each for each in found if not each.is_internal(address)] or found
-    yield from found
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +269,12 @@ def _missing(ctx: Context, low: int, high: int, *, internal: bool) -> Iterator[d
     since = evm.calls_recorded_since() if evm else None
     begin, end = max(low, lowest), high if since is None else min(high, since - 1)
     if internal and begin <= end:
-        yield _range(begin, end, "internal calls not recorded (NODERPC_EVM_RECORD_CALLS)")
+        reason = (
+            "internal calls not recorded (NODERPC_EVM_RECORD_CALLS)"
+            if evm
+            else "internal calls may not be recorded by the node that made the blocks"
+        )
+        yield _range(begin, end, reason)
 
 
 def _range(first: int, last: int, reason: str) -> dict[str, Any]:

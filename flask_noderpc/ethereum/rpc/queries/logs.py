@@ -41,6 +41,12 @@ class LogQueryParams(Params):
     )
 
 
+def is_whole(ctx: Context, params: LogQueryParams) -> bool:
+    """Return true unless the client asks for a page, which also depends on the time that its
+    search takes."""
+    return not params.query.is_paged
+
+
 def get_logs(ctx: Context, params: LogQueryParams) -> tuple[Log, ...] | dict[str, Any]:
     """The logs that match a filter, in the order of their emission; with ``limit``, ``cursor``
     or ``order`` a page of them."""
@@ -56,6 +62,8 @@ def _page_of(ctx: Context, query: LogQuery) -> dict[str, Any]:
     """
     own, newest_first = ctx.settings.of(EthereumSettings), query.newest_first
     limit = min(query.limit or own.evm_logs_cap, own.evm_logs_cap)
+    if _is_cut(ctx, query):
+        raise PrunedHistory
     span = _unread(heights(ctx, reader(ctx), query.filter, is_limited=False), query)
     deadline = time.monotonic() + ctx.settings.search_timeout / 2
     found: list[Log] = []
@@ -91,6 +99,14 @@ def _end_of(height: int, *, newest_first: bool) -> Place:
 
 # Greater than the index of any log in a block.
 _LAST_LOG = 10**9 - 1
+
+
+def _is_cut(ctx: Context, query: LogQuery) -> bool:
+    """Return true if logs after the cursor were pruned."""
+    if query.cursor is None or query.newest_first:
+        return False
+    unread = query.cursor.height + (query.cursor.position == _LAST_LOG)
+    return unread < ctx.backend.reads.lowest_readable()
 
 
 def _unread(span: range, query: LogQuery) -> range:
@@ -149,6 +165,8 @@ def logs_by_height(
 ) -> Iterator[tuple[int, tuple[Log, ...]]]:
     """Yield height and matching logs of each block that may have any, with ``newest_first``
     last ones first; raise :exc:`~flask_noderpc.errors.SearchTooCostly`."""
+    if not span:
+        return
     chain, budget = reader(ctx), SearchBudget(ctx.settings)
     search = LogSearch(log_filter.addresses, log_filter.topics, span[0], span[-1])
     found = index.log_heights(ctx.backend, search, budget.limits)

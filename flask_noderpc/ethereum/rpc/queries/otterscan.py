@@ -17,7 +17,7 @@ from ....wire.json_schema import typed
 from ....wire.params import ParamField
 from ...domain.execution import REVERTED
 from ...domain.records import PlainNumber
-from ...engine.tracers.call_tracer import CallTracer
+from ...engine.tracers.call_tracer import CallList
 from ...protocol.blocks import Block, BlockView
 from ...protocol.execution import Receipt
 from ..codec.params import (
@@ -38,8 +38,7 @@ from ..reader import reader
 from .history import MAX_LIMIT, Found, creation_of, transactions_of
 
 _API_LEVEL = 8
-# Otterscan reads the address of a creation also if it failed.
-_CALLS = TraceConfig(logger=CallTracer(is_parity=True))
+_CALLS = TraceConfig(logger=CallList())
 _SELECTOR_BYTES = 4
 _OPERATIONS = {"CALL": 0, "SELFDESTRUCT": 1, "CREATE": 2, "CREATE2": 3}
 _NO_REWARD = {"blockReward": 0, "uncleReward": 0, "issuance": 0}
@@ -114,20 +113,11 @@ def by_sender_and_nonce(ctx: Context, params: NonceParams) -> bytes | None:
 # Traces.
 
 
-def _calls(ctx: Context, tx_hash: bytes) -> dict[str, Any]:
-    """Return the call tree of a transaction."""
+def _calls(ctx: Context, tx_hash: bytes) -> list[dict[str, Any]]:
+    """Return the calls of a transaction in their order, each with its depth."""
     raw = debug.transaction(ctx, debug.TraceTransactionParams(tx_hash, _CALLS))
-    found: dict[str, Any] = jsoncodec.decode(bytes(raw))
+    found: list[dict[str, Any]] = jsoncodec.decode(bytes(raw))
     return found
-
-
-def _frames(top: dict[str, Any]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the frames of a call tree in their order, each with its depth."""
-    waiting = [(0, top)]
-    while waiting:
-        depth, frame = waiting.pop()
-        yield depth, frame
-        waiting += ((depth + 1, each) for each in reversed(frame.get("calls", ())))
 
 
 def trace(ctx: Context, params: TransactionParams) -> tuple[dict[str, Any], ...]:
@@ -135,21 +125,19 @@ def trace(ctx: Context, params: TransactionParams) -> tuple[dict[str, Any], ...]
     return tuple(
         {
             "type": frame["type"],
-            "depth": PlainNumber(depth),
+            "depth": PlainNumber(frame["depth"]),
             "from": frame["from"],
             "to": frame["to"],
             "value": frame.get("value") if frame["type"] != "DELEGATECALL" else None,
             "input": frame.get("input", "0x"),
             "output": frame.get("output", "0x"),
         }
-        for depth, frame in _frames(_calls(ctx, params.hash))
+        for frame in _calls(ctx, params.hash)
     )
 
 
 def internal_operations(ctx: Context, params: TransactionParams) -> tuple[dict[str, Any], ...]:
     """The transfers of ether, creations and self-destructions inside a transaction."""
-    top = _calls(ctx, params.hash)
-    _drop_failed(top)
     return tuple(
         {
             "type": PlainNumber(_OPERATIONS[frame["type"]]),
@@ -157,17 +145,21 @@ def internal_operations(ctx: Context, params: TransactionParams) -> tuple[dict[s
             "to": frame["to"],
             "value": frame["value"],
         }
-        for depth, frame in _frames(top)
-        if depth and _moves(frame)
+        for frame in _lasting(_calls(ctx, params.hash))
+        if frame["depth"] and _moves(frame)
     )
 
 
-def _drop_failed(top: dict[str, Any]) -> None:
-    """Remove the calls of failed frames, whose effects are undone."""
-    for _, frame in _frames(top):
-        if "error" in frame:
-            frame["calls"] = []
-        frame["calls"] = [each for each in frame.get("calls", ()) if "error" not in each]
+def _lasting(calls: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield the calls without those that failed, and the calls inside them, whose effects are
+    undone."""
+    failed: int | None = None
+    for call in calls:
+        if failed is not None and call["depth"] > failed:
+            continue
+        failed = call["depth"] if "error" in call else None
+        if failed is None:
+            yield call
 
 
 def _moves(frame: dict[str, Any]) -> bool:
@@ -182,7 +174,7 @@ def error(ctx: Context, params: TransactionParams) -> str:
         raise EvmError("transaction not found")
     if receipt.succeeded:
         return "0x"
-    top = _calls(ctx, params.hash)
+    top = _calls(ctx, params.hash)[0]
     output: str = top.get("output", "0x")
     return output if top.get("error") == REVERTED else "0x"
 
@@ -245,7 +237,7 @@ def block_transactions(ctx: Context, params: BlockTransactionsParams) -> dict[st
         return None
     if not isinstance(params.page, int):
         raise EvmError("pageNumber: expected a number, got a tag")
-    end = max(0, len(block.receipts) - params.page * params.size)
+    end = max(0, len(block.transactions) - params.page * params.size)
     page = slice(max(0, end - params.size), end)
     shown = _plain(ctx, BlockView(block, False))
     shown["transactionCount"] = PlainNumber(len(shown["transactions"]))

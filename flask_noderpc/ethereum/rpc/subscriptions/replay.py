@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,7 @@ from ....errors import NodeRPCError
 from ....jsonrpc.context import Context
 from ....jsonrpc.subscriptions import Subscription
 from ..queries.logs import logs_by_height
-from .topics import Beginning, Logs
+from .topics import Beginning, EncodedBlock, Logs
 
 if TYPE_CHECKING:
     from .session import EvmHub
@@ -39,8 +39,8 @@ class Replay(Subscription):
     until: int = field(init=False)
     """Height up to which blocks are read; the buffer has the logs after it from the cursor
     on."""
-    is_reverted: bool = False
-    """True if the chain has replaced blocks since."""
+    removed: list[bytes] = field(init=False, default_factory=list)
+    """Logs of replaced blocks that were sent, and whose removal has to be sent."""
     is_live: bool = False
     failure: str = ""
 
@@ -53,42 +53,49 @@ class Replay(Subscription):
         """Reason why the subscription ended; empty if the client fell behind."""
         return self.failure or super(Replay, self).reason
 
-    def revert(self, height: int) -> None:
-        """Handle that the chain has replaced the blocks above a height: the buffer has the
-        removed logs."""
-        self.until, self.is_reverted = min(self.until, height), True
+    @property
+    def needs_blocks(self) -> bool:
+        """True if the buffer does not have all logs after the blocks that were read."""
+        # The feed may be behind the chain that the client has seen, and the buffer may have
+        # dropped logs, which are in the store.
+        return self.until < self.begin.height or self.buffer.since(self.cursor) is None
+
+    def revert(self, height: int, blocks: Sequence[EncodedBlock]) -> None:
+        """Handle that the chain has replaced the blocks above a height, newest first: the logs
+        that were sent are removed, and reading continues at that height."""
+        if self.is_live:
+            # The buffer has the removed logs.
+            return
+        for block in blocks:
+            if block.number < self.height:
+                self.removed += self.topic.removals(block)
+        self.height = min(self.height, height + 1)
+        self.until, self.cursor = height, self.buffer.end
 
     def take(self) -> Iterator[bytes] | None:
         """Return messages with the next logs; ``None`` if they can't be read."""
+        if self.removed:
+            self.wake()
+            return self._messages(self.hub.take_removed(self))
         if not self.is_live and self.height > self.until:
-            self._go_live()
+            self.hub.advance(self)
         if self.is_live:
             return super(Replay, self).take()
-        if self.height > min(self.until, self.topic.last or self.until):
+        last = self.until if self.topic.last is None else min(self.until, self.topic.last)
+        if self.height > last:
             return iter(())
         try:
-            bodies = self._read()
+            return self._messages(self._read(min(last, self.height + _BLOCKS - 1)))
         except NodeRPCError as error:
             self.failure = f"the logs of block {self.height} can't be read: {error}"
             return None
+
+    def _messages(self, bodies: Sequence[bytes]) -> Iterator[bytes]:
         return (self.head + body + b"}}" for body in bodies)
 
-    def _go_live(self) -> None:
-        """Continue with the buffer, unless more blocks have to be read before."""
-        is_early = self.until < self.begin.height
-        is_evicted = not self.is_reverted and self.buffer.since(self.cursor) is None
-        if is_early or is_evicted:
-            # The feed was behind the chain that the client has seen, or the buffer has dropped
-            # logs, which are in the store.
-            self.hub.locate(self)
-        self.is_live = self.height > self.until >= self.begin.height
-
-    def _read(self) -> list[bytes]:
+    def _read(self, last: int) -> list[bytes]:
         """Return the logs of the next blocks, and move behind them; none if blocks are being
         replaced."""
-        last = min(self.until, self.height + _BLOCKS - 1)
-        if self.topic.last is not None:
-            last = min(last, self.topic.last)
         found: list[tuple[int, list[bytes]]] = []
         read, count = last, 0
         for height, logs in logs_by_height(
@@ -100,11 +107,10 @@ class Replay(Subscription):
             if count >= _LOGS:
                 read = height
                 break
-        until = self.hub.stable_until(self)
+        until = self.hub.finish_read(self, read)
         if until is None:
             # The connection is woken when the feed has noticed.
             return []
-        self.height = min(read, until) + 1
         self.wake()
         return [body for height, bodies in found if height <= until for body in bodies]
 

@@ -7,19 +7,20 @@ from __future__ import annotations
 
 import secrets
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from weakref import WeakSet
 
 from .... import jsoncodec
-from ....errors import Busy, ResultNotFound
+from ....errors import Busy, HeightNotAvailable, ResultNotFound
 from ....jsonrpc.context import Context, Permissions
 from ....jsonrpc.dispatch import Dispatcher, SessionMethods
 from ....jsonrpc.params import NoParams, Params, param
 from ....jsonrpc.session import Peer, WebSocketSession
 from ....jsonrpc.subscriptions import EventBuffer, EventBuffers, Subscription
-from ...protocol.blocks import Block
 from ...settings import EthereumSettings
 from ..codec.params import Id
 from ..errors import EvmError
@@ -37,6 +38,9 @@ from .topics import (
     kind_of,
 )
 
+# Maximum number of removed blocks whose logs are published; the cache has as many blocks.
+_RECENT_BLOCKS = 128
+
 MAX_PER_CONNECTION = 100
 """Maximum subscriptions of one websocket."""
 
@@ -52,7 +56,8 @@ class EvmHub(EventBuffers[Topic]):
         self._position = threading.Lock()
         """Lock of the published height, and of the buffers' ends that belong to it."""
         self._published = self._reorg = 0
-        self._newest_block: Block | None = None
+        self._recent = deque[tuple[int, bytes]](maxlen=_RECENT_BLOCKS)
+        """Heights and hashes of the newest published blocks."""
         self._replays = WeakSet[Replay]()
 
     def _now(self) -> tuple[EventBuffer[Topic], ...]:
@@ -118,13 +123,20 @@ class EvmHub(EventBuffers[Topic]):
         self._publish_syncing()
         with self._position:
             self._deliver_block(batches)
-            self._published, self._newest_block = height, block
+            self._published = height
+            self._recent.append((height, block.partial_header.hash or b""))
 
     def begin(self, height: int, reorg: int) -> None:
         """Note the height after which blocks are published, and the number of the last
         reorg."""
+        newest = b""
+        with suppress(HeightNotAvailable):
+            newest = self.ctx.backend.reads.hash_at(height)
         with self._position:
-            self._published, self._reorg, self._newest_block = height, reorg, None
+            self._published, self._reorg = height, reorg
+            self._recent.clear()
+            if newest:
+                self._recent.append((height, newest))
 
     def revert(self, height: int, reorg: int) -> None:
         """Publish the logs of blocks above a height as removed, if the blocks are still in the
@@ -132,31 +144,59 @@ class EvmHub(EventBuffers[Topic]):
         topics = {each: each.topic for each in self._now() if isinstance(each.topic, Logs)}
         batches: dict[EventBuffer[Topic], list[bytes]] = {each: [] for each in topics}
         with self._position:
-            block = self._newest_block
-            while block is not None and block.partial_header.number > height:
-                encoded = EncodedBlock(self.ctx, block)
+            removed = list(self._removed_above(height))
+            for block in removed:
                 for buffer, topic in topics.items():
-                    batches[buffer] += topic.removals(encoded)
-                block = reader(self.ctx).cached(block.partial_header.parent_hash)
-            self._newest_block = block
-            for replay in self._replays:
-                replay.revert(height)
+                    batches[buffer] += topic.removals(block)
+            for buffer, batch in batches.items():
+                buffer.extend(batch)
             self._published, self._reorg = min(self._published, height), reorg
-            self._deliver(batches)
+            for replay in list(self._replays):
+                replay.revert(height, removed)
+        self._wake(batches)
+
+    def _removed_above(self, height: int) -> Iterator[EncodedBlock]:
+        """Yield the published blocks above a height, and those before them, newest first, if
+        they are in the cache; forget them."""
+        chain, parent = reader(self.ctx), b""
+        while self._recent and self._recent[-1][0] > height:
+            block = chain.cached(self._recent.pop()[1])
+            if block is not None:
+                parent = block.partial_header.parent_hash
+                yield EncodedBlock(self.ctx, block)
+        # Blocks from before the feed began may have been read by a replay.
+        earlier = None if self._recent else chain.cached(parent)
+        while earlier is not None and earlier.partial_header.number > height:
+            yield EncodedBlock(self.ctx, earlier)
+            earlier = chain.cached(earlier.partial_header.parent_hash)
 
     def add_replay(self, replay: Replay) -> None:
         """Add a subscription that reads stored blocks up to the published one."""
-        self.locate(replay)
-        self._replays.add(replay)
-
-    def locate(self, replay: Replay) -> None:
-        """Let a subscription read blocks up to the published one, and the buffer from there."""
         with self._position:
-            replay.until, replay.cursor = self._published, replay.buffer.end
+            self._locate(replay)
+            self._replays.add(replay)
 
-    def stable_until(self, replay: Replay) -> int | None:
-        """Return the height up to which the blocks that a subscription has read are valid;
-        ``None`` if the chain has replaced some, which :meth:`revert` will publish."""
+    def _locate(self, replay: Replay) -> None:
+        replay.until, replay.cursor = self._published, replay.buffer.end
+
+    def take_removed(self, replay: Replay) -> list[bytes]:
+        """Return the removed logs that a subscription has to send, and forget them."""
+        with self._position:
+            removed, replay.removed = replay.removed, []
+        return removed
+
+    def advance(self, replay: Replay) -> None:
+        """Let a subscription that has read all blocks continue with its buffer, or with blocks
+        that were published meanwhile."""
+        with self._position:
+            if replay.needs_blocks:
+                self._locate(replay)
+            replay.is_live = replay.height > replay.until >= replay.begin.height
+
+    def finish_read(self, replay: Replay, height: int) -> int | None:
+        """Move a subscription behind the blocks that it has read, up to a height; return the
+        height up to which they are valid, ``None`` if the chain has replaced some, which
+        :meth:`revert` will publish."""
         while True:
             reorg = self._reorg
             _, lowest = self.ctx.backend.reads.reorgs_since(reorg)
@@ -164,6 +204,7 @@ class EvmHub(EventBuffers[Topic]):
                 return None
             with self._position:
                 if reorg == self._reorg:
+                    replay.height = max(replay.height, min(height, replay.until) + 1)
                     return replay.until
 
     def publish_pending(self, raws: Sequence[bytes]) -> None:

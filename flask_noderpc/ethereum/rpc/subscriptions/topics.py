@@ -46,6 +46,11 @@ class EncodedBlock:
         self._logs: dict[int, bytes] = {}
         self._receipts: dict[int, bytes] = {}
 
+    @property
+    def number(self) -> int:
+        """Height of the block."""
+        return self.block.partial_header.number
+
     def head(self) -> bytes:
         """Return the JSON of the block's header."""
         self._head = self._head or self._encode(HeadView(self.block.header))
@@ -208,10 +213,10 @@ class LogsSubscriptionParams(SubscriptionParams):
         """Return the place from which logs of stored blocks are sent; ``None`` to send only
         new logs."""
         after, (first, _) = self.query.cursor, _heights(self.query.filter)
-        if after is not None:
-            first = after.height
         if first is None:
             return None
+        if after is not None:
+            first = max(first, after.height)
         chain = reader(ctx)
         if self.query.filter.first is Tag.EARLIEST:
             first = max(chain.height(Tag.EARLIEST), chain.first)
