@@ -112,17 +112,17 @@ class EvmHub(EventBuffers[Topic]):
             # The feed tries again, as another node may store the results slightly later.
             raise ResultNotFound(f"the block at height {height} can't be read yet")
         encoded = EncodedBlock(self.ctx, block)
-        found = (
-            (buffer, tuple(buffer.topic.messages(encoded)))
-            for buffer in self._now()
-            if isinstance(buffer.topic, BlockTopic)
-        )
-        batches = {buffer: bodies for buffer, bodies in found if bodies}
         # This may fail, and the feed then publishes the block again, so do it before events
         # are delivered.
         self._publish_syncing()
+        # A replay that begins meanwhile either gets the block from its buffer, or reads it.
         with self._position:
-            self._deliver_block(batches)
+            found = (
+                (buffer, tuple(buffer.topic.messages(encoded)))
+                for buffer in self._now()
+                if isinstance(buffer.topic, BlockTopic)
+            )
+            self._deliver_block({buffer: bodies for buffer, bodies in found if bodies})
             self._published = height
             self._recent.append((height, block.partial_header.hash or b""))
 
