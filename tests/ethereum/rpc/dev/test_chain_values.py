@@ -124,8 +124,12 @@ def test_each_process_and_a_restart_have_the_recorded_chain_id(tmp_path: Path) -
     for settings in ({}, {"evm_chain_id": 31337}, {"dev": False}):
         with opened(tmp_path, **settings) as w3:
             assert done(w3, "eth_chainId") == "0x5"
-    with pytest.raises(ConfigurationError, match="expected 31337, with which the chain began"):
-        chain_of(dev_app(tmp_path, evm_chain_id=5)).start()
+    refused = "expected 31337, with which the chain began"
+    with (
+        closing(chain_of(dev_app(tmp_path, evm_chain_id=5))) as chain,
+        pytest.raises(ConfigurationError, match=refused),
+    ):
+        chain.start()
 
 
 def old_record(head: EvmHead) -> bytes:
