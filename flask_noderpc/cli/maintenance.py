@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import click
 
 from ..backends.base.location import url_store
-from ..backends.base.verify import Scope
 from ..errors import ConfigurationError, StoreError
 from ..feature import application_kinds
 from ..server.output import INTERRUPTED, REFUSED, Progress
@@ -101,7 +100,7 @@ def _add_application(store: ChainStore) -> str:
 
 def _verify(store: ChainStore, plan: Plan) -> None:
     base, latest = store.reads.base_height(), store.reads.latest_height()
-    low, last = max(plan.scope.first, base), plan.scope.last
+    low, last = max(plan.first, base), plan.last
     heights = range(low, (latest if last is None else min(last, latest)) + 1)
     parts = Parts(heights, plan)
     try:
@@ -158,7 +157,7 @@ def backup(store: ChainStore, target: Path, first: int = 0) -> None:
     elif not copy.exists():
         raise Failed(f"{copy} is missing; omit --from to copy again", REFUSED)
     try:
-        verify(read_only(str(copy)), Plan(Scope(first)))
+        verify(read_only(str(copy)), Plan(first))
     except Interrupted:
         raise
     except BaseException:

@@ -8,7 +8,6 @@ from pathlib import Path
 import click
 
 from ..backends.base.location import url_store
-from ..backends.base.verify import Scope
 from ..feature import application_kinds
 from ..server.flags import database_of
 from ..server.output import REFUSED, USAGE, Progress
@@ -100,7 +99,7 @@ def verify_at(
     DATABASE is its SQLite file, or a postgresql:// URL.
     """
     # Open it read-only, so that another file is not changed into a store.
-    plan = Plan(Scope(first, last, all_signatures), sample, jobs)
+    plan = Plan(first, last, all_signatures, sample, jobs)
     verify(read_only(_store_path(database, home)), plan)
 
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from multiprocessing import get_context
 from random import randrange
 from typing import TYPE_CHECKING
 
-from ..backends.base.verify import Scope
 from ..errors import InvalidBlock, StoreError
 
 if TYPE_CHECKING:
+    from ..backends.base.verify import Scope
     from ..backends.sql.store import ChainStore
 
 # Blocks of a part, which a process verifies at once; an interrupted part begins again.
@@ -25,7 +25,11 @@ _PART = 500
 class Plan:
     """Blocks to verify, and the number of processes that do it."""
 
-    scope: Scope = Scope()
+    first: int = 0
+    last: int | None = None
+    """Highest height; ``None`` for the latest block."""
+    all_signatures: bool = False
+    """True to verify signatures beyond two thirds of the voting power."""
     sample: int | None = None
     """Number of blocks to verify, spread over all of them; ``None`` for every block."""
     jobs: int = 1
@@ -82,8 +86,11 @@ class Parts:
 
     def _scope(self, part: range) -> Scope:
         """Return the blocks of a part, and the one before it if it is in the range, too."""
+        # Imported here, as other commands need no libraries of signatures.
+        from ..backends.base.verify import Scope
+
         first = max(part.start - 1, self._heights.start)
-        return replace(self._plan.scope, first=first, last=part.stop - 1)
+        return Scope(first, part.stop - 1, self._plan.all_signatures)
 
     def _elsewhere(self, path: str, progress: Callable[[int], None]) -> int:
         count = 0

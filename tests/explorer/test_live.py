@@ -16,7 +16,7 @@ from flask_noderpc import EmbeddedChain
 from flask_noderpc.extension import mounts
 from flask_noderpc.testing.node import serve
 
-from ..ethereum.protocol.signing import transfer
+from ..ethereum.protocol.signing import CHAIN_ID, transfer
 from ..helpers.browser import chromium
 from ..helpers.http import get
 from ..helpers.until import until
@@ -236,7 +236,8 @@ def test_a_refusal_is_shown(live: Live) -> None:
 
 
 def test_an_ethereum_transaction_goes_to_its_own_api(browser: Chrome, tmp_path: Path) -> None:
-    with served(tmp_path, NODERPC_APPLICATION="evm", NODERPC_DEV=True) as (url, chain):
+    settings = {"NODERPC_DEV": True, "NODERPC_EVM_CHAIN_ID": CHAIN_ID}
+    with served(tmp_path, NODERPC_APPLICATION="evm", **settings) as (url, chain):
         reader = Live(browser, url, chain)
         reader.open("/send")
         reader.write("#tx", "0x" + transfer(0).hex())
