@@ -6,6 +6,7 @@ import logging
 
 from .domain.execution import Outcome
 from .engine.base import reason
+from .engine.jobs import ExecutedBlock
 from .protocol import console
 
 log = logging.getLogger("flask_noderpc.contracts")
@@ -22,12 +23,15 @@ def log_messages(source: str, outcome: Outcome) -> None:
         log.info("%s: console.log: %s", source, console.message(data))
 
 
-def log_transaction(tx_hash: bytes, outcome: Outcome) -> None:
-    """Log what the contracts of a transaction printed, and why it failed."""
-    source = f"transaction 0x{tx_hash.hex()}"
-    log_messages(source, outcome)
-    if outcome.error:
-        log.info("%s failed: %s", source, _failure(outcome))
+def log_transactions(executed: ExecutedBlock) -> None:
+    """Log what the contracts of a block's transactions printed, and why transactions failed."""
+    for each in executed.outcomes:
+        if isinstance(each, tuple):
+            tx, outcome = each
+            source = f"transaction 0x{tx.hash.hex()}"
+            log_messages(source, outcome)
+            if outcome.error:
+                log.info("%s failed: %s", source, _failure(outcome))
 
 
 def _failure(outcome: Outcome) -> str:

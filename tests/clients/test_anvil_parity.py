@@ -195,7 +195,7 @@ _CALLS = "CALL", "CALLCODE", "DELEGATECALL", "STATICCALL", "CREATE", "CREATE2"
 
 
 def instructions(trace: Trace) -> Iterator[Trace]:
-    """Yield the instructions of a vmTrace in the order in which they began."""
+    """Yield the instructions of a vmTrace by the time of their start."""
     for each in trace["ops"]:
         yield each
         if each["sub"] is not None:

@@ -36,7 +36,7 @@ from ...errors import (
 )
 from ...lru import LRUCache
 from ...protocol.comet.hashes import tx_hash
-from ..dev_log import log_transaction
+from ..dev_log import log_transactions
 from ..domain.execution import (
     NO_STORAGE,
     Account,
@@ -328,9 +328,7 @@ class EvmApplication(Application):
             )
             executed = self._executed(block, job)
         if self._dev:
-            for outcome in executed.outcomes:
-                if isinstance(outcome, tuple):
-                    log_transaction(outcome[0].hash, outcome[1])
+            log_transactions(executed)
         results = tuple(_results(block, executed, with_reason=self._dev))
         gas = sum(result.gas_used for result in results)
         new_head = EvmHead(

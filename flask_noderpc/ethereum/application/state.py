@@ -81,7 +81,7 @@ class EvmHead:
 
 @dataclass(frozen=True, slots=True)
 class ChainRules:
-    """Rules by which a chain's blocks are made; forks begin with the first one."""
+    """Rules for the blocks of a chain: its forks, and the limits of its transactions."""
 
     first: Fork = OSAKA
     scheduled: Schedule = ()

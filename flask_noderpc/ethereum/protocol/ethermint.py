@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import zip_longest
@@ -164,7 +165,9 @@ def prev_randao(results: BlockResults) -> bytes | None:
 def _set_value(results: BlockResults, kind: str, key: bytes, size: int) -> bytes | None:
     for event in results.begin_block_events:
         if event.type == kind:
-            return from_hex(_attributes(event).get(key, b"").decode(), size)
+            # A foreign chain may emit anything under the same type.
+            with suppress(ValueError):
+                return from_hex(_attributes(event).get(key, b"").decode(), size)
     return None
 
 

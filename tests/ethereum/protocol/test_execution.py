@@ -23,7 +23,7 @@ from flask_noderpc.ethereum.ethermint_double import (
     log_contract,
     run,
 )
-from flask_noderpc.ethereum.protocol import execution
+from flask_noderpc.ethereum.protocol import ethermint, execution
 from flask_noderpc.ethereum.protocol.ethermint import Layout, event, tx_events
 from flask_noderpc.ethereum.protocol.execution import (
     Receipt,
@@ -342,3 +342,22 @@ def test_malformed_events_do_not_prevent_reading_a_block(
 def test_results_that_are_lost_leave_out_their_transactions() -> None:
     raw = transfer(0)
     assert receipts([raw], BlockResults(5), HASH, 0) == ()
+
+
+@pytest.mark.parametrize("value", ["", "0x12", "no hex", "0x" + "\u00e9" * 40])
+def test_malformed_values_of_a_foreign_chain_are_skipped(value: str) -> None:
+    """Any chain may emit events of these types."""
+    events = (
+        event("block_coinbase", address=value),
+        event("block_prev_randao", value=value),
+    )
+    results = BlockResults(5, (), begin_block_events=events)
+    assert ethermint.coinbase(results) is None
+    assert ethermint.prev_randao(results) is None
+    texts = (
+        value,
+        '{"type":"CALL"}',
+        f'{{"type":"CALL","from":"{value}","to":"","value":"1"}}',
+    )
+    calls = [event("evm_calls", operation=text) for text in texts]
+    assert ethermint.operations(calls) == []

@@ -477,7 +477,7 @@ def test_searches_around_a_block(node: Node) -> None:
         assert all(int(each["timestamp"], 16) > 0 for each in found["receipts"])
         return [e["hash"] for e in found["txs"]], found["firstPage"], found["lastPage"]
 
-    # A page ends with the block in which it becomes full.
+    # The last block of a page is complete, so a page of 3 has 4 transactions.
     assert searched("Before", 0, 3) == (newest[:4], True, False)
     assert searched("Before", first + 1, 3) == (newest[4:], False, True)
     assert searched("After", 0, 1) == (newest[4:], False, True)

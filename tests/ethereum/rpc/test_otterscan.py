@@ -403,7 +403,7 @@ def test_the_history_around_a_transaction(story: Story, place: int) -> None:
     assert hashes(older)[: len(block)] == block
     newer = searched(story, "After", RECIPIENT, height - 1)
     assert hashes(newer)[-len(block) :] == block
-    # A page ends with the block in which it has 25 transactions.
+    # The last block of a page is complete, even if the page becomes longer than 25.
     assert newer["firstPage"] is (place > 0)
     assert older["lastPage"] is (place < 3)
 

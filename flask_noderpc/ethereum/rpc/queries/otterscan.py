@@ -295,8 +295,11 @@ def search_after(ctx: Context, params: SearchParams) -> dict[str, Any]:
 def _page(
     ctx: Context, params: SearchParams, span: range, *, newest_first: bool
 ) -> tuple[list[Found], bool]:
-    """Return transactions up to the end of the block in which the page is full, and true if
-    there are more."""
+    """Return a page of transactions, and true if there are more.
+
+    All matching transactions of the last block are in the page, even if it becomes longer than
+    its size.
+    """
     found: list[Found] = []
     for each in transactions_of(ctx, params.address, span, newest_first=newest_first):
         if len(found) >= params.size and each.place.height != found[-1].place.height:

@@ -33,7 +33,7 @@ class Replay(Subscription):
     topic: Logs
     begin: Beginning
     wake: Callable[[], None]
-    """Function by which the connection asks for messages again."""
+    """Function that makes the connection call :meth:`take` again."""
     height: int = field(init=False)
     """Height of the next block to read."""
     until: int = field(init=False)

@@ -194,9 +194,11 @@ class EvmHub(EventBuffers[Topic]):
             replay.is_live = replay.height > replay.until >= replay.begin.height
 
     def finish_read(self, replay: Replay, height: int) -> int | None:
-        """Move a subscription behind the blocks that it has read, up to a height; return the
-        height up to which they are valid, ``None`` if the chain has replaced some, which
-        :meth:`revert` will publish."""
+        """Move a subscription behind the blocks that it has read, up to a height.
+
+        Return the height up to which these blocks are valid; ``None`` if the chain has replaced
+        some of them, and :meth:`revert` was not called yet.
+        """
         while True:
             reorg = self._reorg
             _, lowest = self.ctx.backend.reads.reorgs_since(reorg)

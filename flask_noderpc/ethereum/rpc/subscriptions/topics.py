@@ -185,7 +185,7 @@ class HeadsSubscriptionParams(SubscriptionParams):
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """Place from which the logs of stored blocks are sent."""
+    """First block of a replay, and the last log that the client already has."""
 
     height: int
     after: Place | None = None

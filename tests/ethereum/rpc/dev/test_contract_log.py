@@ -65,7 +65,7 @@ def lines(caplog: pytest.LogCaptureFixture) -> Any:
 
 def printing(signature: str, *values: Any) -> str:
     types = [each for each in signature.partition("(")[2].rstrip(")").split(",") if each]
-    # ABI's names of the types; the selector is of the text as it is.
+    # The selector is computed from the given names; the encoder knows only ABI's names.
     named = [{"uint": "uint256", "int": "int256"}.get(each, each) for each in types]
     return "0x" + (keccak(signature.encode())[:4] + encode(named, values)).hex()
 
