@@ -20,7 +20,7 @@ from .conftest import COSMJS, ETHEREUM
 def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, list[str]]]:
     flags = ("--dev", "--dialect", "comet-0.38", "--empty-blocks")
     with started(tmp_path_factory.mktemp("node"), *flags) as node:
-        node.until_up()
+        node.until_second_block()
         until(lambda: "viem" in rows(node.log.read_text()), "the banner")
         yield rows(node.log.read_text())
 

@@ -115,6 +115,12 @@ class Node(Process):
         """Wait until the node responds."""
         self.until_answered(lambda: self.get("/health"))
 
+    def until_second_block(self) -> None:
+        """Wait for the second block, before which CosmJS refuses a status: the first header of
+        a chain without an app hash in its genesis document has none, a real node's too."""
+        self.until_up()
+        self.until(lambda: self.height() >= 2, "the second block")
+
 
 @contextmanager
 def started(
