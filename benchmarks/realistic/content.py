@@ -61,6 +61,7 @@ SHAPES = {
     shape.name: shape
     for shape in (
         Shape("busy"),
+        Shape("usual", validators=100, txs=20, tx_bytes=400, attributes=12),
         Shape("dense", txs=2_000, tx_bytes=250, attributes=36),
         Shape("idle", txs=0),
         Shape("small", validators=4, tx_bytes=250, attributes=10),
