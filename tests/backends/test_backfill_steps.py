@@ -17,6 +17,7 @@ from flask_noderpc.backends.base.application import BlockExecution, BlockRequest
 from flask_noderpc.backends.base.backend import ChainBackend
 from flask_noderpc.backends.base.new_blocks import OlderBlock
 from flask_noderpc.backends.sql import backfill, prune
+from flask_noderpc.backends.sql import store as sql_store
 from flask_noderpc.backends.sql.block_writes import Prepared
 from flask_noderpc.backends.sql.connection import Connection
 from flask_noderpc.backends.sql.ledger import Ledger
@@ -129,7 +130,7 @@ def steps(
         return found
 
     with monkeypatch.context() as patch:
-        patch.setattr(backfill, "_STEP_S", -1.0)
+        patch.setattr(sql_store, "GENTLE", backfill.GENTLE._replace(seconds=-1.0))
         patch.setattr(prune, "_STEP_S", -1.0)
         patch.setattr(*work, counted)
         yield rows
@@ -222,11 +223,10 @@ def test_caches_see_each_step(
     versions = []
     work = Ledger.backfill
 
-    def look(self: Ledger, at: Connection, items: list[Older]) -> int:
+    def look(self: Ledger, at: Connection, items: list[Older], pace: backfill.Pace) -> int:
         versions.append(store.reads.version())
-        return work(self, at, items)
+        return work(self, at, items, pace._replace(seconds=-1.0))
 
-    monkeypatch.setattr(backfill, "_STEP_S", -1.0)
     monkeypatch.setattr(Ledger, "backfill", look)
     store.backfill(chain.older(2))
 

@@ -21,6 +21,7 @@ from flask_noderpc.backends.base.application import BlockExecution, BlockRequest
 from flask_noderpc.backends.base.backend import ChainBackend
 from flask_noderpc.backends.base.new_blocks import OlderBlock
 from flask_noderpc.backends.sql import backfill, index, index_steps, search
+from flask_noderpc.backends.sql import store as sql_store
 from flask_noderpc.backends.sql.store import ChainStore
 from flask_noderpc.chain.applications.kvstore import KVStore
 from flask_noderpc.domain.abci import Event, EventAttribute
@@ -316,7 +317,7 @@ def test_searches_find_what_was_stored(
         patch.object(index, "digest", lambda value: real(value) % digests),
         patch.object(search, "_FEW_PLACES", few),
         patch.object(index_steps, "ATTRIBUTES_PER_STEP", at_once),
-        patch.object(backfill, "_STEP_S", -1.0),
+        patch.object(sql_store, "GENTLE", backfill.Pace(-1.0, 800, at_once)),
     ):
         model = Model(store, plan, trusted)
         for (change, *args), questions in steps:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from ...domain.abci import BlockResults
 from ...domain.block import Block, Commit
@@ -56,6 +57,9 @@ class CommittedBlock:
     are stored and marked as not verified. Must be a subset of :data:`MAY_BE_UNCHECKED`."""
     source: str = ""
     """Node or file that the block came from, shown to operators."""
+    precomputed: Any = field(default=None, repr=False, compare=False)
+    """Hashes, rows and index entries of the block, if another process has computed them for a
+    SQL store; the results then lack the events of transactions."""
 
     def __post_init__(self) -> None:
         _check_unchecked(self.unchecked)
@@ -101,6 +105,8 @@ class OlderBlock:
     source: str = ""
     is_indexed: bool = True
     """True if the block's events are to be indexed."""
+    precomputed: Any = field(default=None, repr=False, compare=False)
+    """Rows of the block; see :class:`CommittedBlock`."""
 
     def __post_init__(self) -> None:
         _check_unchecked(self.unchecked)

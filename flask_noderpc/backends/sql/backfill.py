@@ -27,26 +27,40 @@ from .connection import Connection
 from .hits import BlockTxs
 from .packed import blocks as packed
 
-# Seconds after which a backfill transaction ends, as other writers wait for it. With its last
-# batch and the commit, it takes at most twice as long.
-_STEP_S = 0.025
-# Weight of the blocks that are written together, between two checks of the deadline.
-_BATCH = 800
+
+class Pace(NamedTuple):
+    """Sizes of a backfill's steps."""
+
+    seconds: float
+    """Time after which a transaction ends, as other writers wait for it. With its last batch
+    and the commit, it takes at most twice as long."""
+    batch: int
+    """Weight of the blocks that are written together, between two checks of the deadline."""
+    large: int
+    """Weight of the transactions above which a block is indexed in steps."""
+
+
+GENTLE = Pace(0.025, 800, index_steps.ATTRIBUTES_PER_STEP)
+"""For a store to which new blocks are added meanwhile."""
+BULK = Pace(1.0, 20_000, 10_000)
+"""For a store that has no other writer in a hurry; a block takes half the time."""
 
 _EXTENDED_TABLES = _SETS, _PARAMS = "validator_sets", "consensus_params"
 
 
-def add_until_deadline(at: Connection, items: Sequence[Prepared[OlderBlock]]) -> int:
+def add_until_deadline(
+    at: Connection, items: Sequence[Prepared[OlderBlock]], pace: Pace
+) -> int:
     """Add blocks until the transaction's time is over; return the number added.
 
     The caller's next transaction continues with the first block that was not finished.
     """
-    deadline = time.monotonic() + _STEP_S
+    deadline = time.monotonic() + pace.seconds
     # First finish indexing a large block that a previous call, or an interrupted process,
     # began.
     if not index_steps.finish(at, deadline):
         return 0
-    step, added = _BackfillTransaction(at, deadline), 0
+    step, added = _BackfillTransaction(at, deadline, pace), 0
     for prepared in items:
         try:
             is_added = step.add(prepared)
@@ -96,9 +110,9 @@ class _BackfillTransaction:
     present validator set and parameters are in force.
     """
 
-    def __init__(self, at: Connection, deadline: float) -> None:
-        self._at, self._deadline = at, deadline
-        self._batch = Batch(at, _BATCH)
+    def __init__(self, at: Connection, deadline: float, pace: Pace) -> None:
+        self._at, self._deadline, self._large = at, deadline, pace.large
+        self._batch = Batch(at, pace.batch)
         self._next: _ExpectedBlock | None = None
         self._extended: dict[str, tuple[int, int]] = {}
 
@@ -111,7 +125,7 @@ class _BackfillTransaction:
     def add(self, prepared: Prepared[OlderBlock]) -> bool:
         """Add a block, or what a stored block lacks; return false if the deadline passes
         before it is indexed."""
-        item, found, slices = prepared
+        item, found, rows = prepared
         height = item.block.header.height
         block_writes.check_place(height, len(item.block.txs))
         link = self._next or _expected_block(self._at)
@@ -128,9 +142,9 @@ class _BackfillTransaction:
             return False
         self._write_set(item, link)
         self._write_params(item, results)
-        is_large = results is not None and index_steps.is_large(results)
+        is_large = results is not None and rows.weight > self._large
         at_once = item.is_indexed and not is_large
-        self._add_block(Prepared(item, found, slices), results, link, at_once)
+        self._add_block(Prepared(item, found, rows), results, link, at_once)
         header = item.block.header
         self._next = link._replace(
             height=height - 1, block_id=header.last_block_id, above=header
@@ -170,8 +184,7 @@ class _BackfillTransaction:
                 f"block {height}: expected its validators, as they differ from the next block's"
             )
         if item.validators is not None:
-            # Write the pending blocks first, as the statements below look up stored sets.
-            self.write()
+            self._write_extended(_SETS)
             state.write_set(self._at, height, item.validators)
             state.drop_derived(self._at, height + 1, item.validators)
 
@@ -200,7 +213,7 @@ class _BackfillTransaction:
         link: _ExpectedBlock,
         at_once: bool,
     ) -> None:
-        item, found, slices = prepared
+        item, found, rows = prepared
         block, height = item.block, item.block.header.height
         unverified = {"signatures", "time"} | ({"results"} if link.above is None else set())
         marks = block_writes.Provenance(item.unchecked, frozenset(unverified), item.source)
@@ -213,7 +226,7 @@ class _BackfillTransaction:
                 self._batch.add_commit(own)
         if height > link.initial_height:
             self._batch.add_commit(block.last_commit)
-        self._batch.add(NewBlock(meta, block, found.tx_hashes, slices, results, marks, at_once))
+        self._batch.add(NewBlock(meta, block, found.tx_hashes, rows, results, marks, at_once))
 
 
 def _check(
@@ -235,14 +248,14 @@ def _compare_stored(
 ) -> bool:
     """Compare a block with the stored block of its height, and add results that the stored
     block lacks; return false if the deadline passes before the end."""
-    item, found, slices = prepared
+    item, found, rows = prepared
     item = replace(item, unchecked=item.unchecked | blocks.unchecked(at, known.height))
     item, found = _check(item, found, known)
     results = _results_to_store(item, known)
     if results is None:
         return True
     if known.above is not None:
-        return _add_results(at, Prepared(item, found, slices), results, deadline)
+        return _add_results(at, Prepared(item, found, rows), results, deadline)
     stored = blocks.results(at, known.height)
     if stored is not None:
         pair = hashes.results_hash(results.tx_results), hashes.results_hash(stored.tx_results)
@@ -337,7 +350,7 @@ def _add_results(
 def _write_results(
     at: Connection, prepared: Prepared[OlderBlock], results: BlockResults
 ) -> None:
-    item, found, slices = prepared
+    item, found, rows = prepared
     height = results.height
     at.execute(
         "UPDATE results SET results = ? WHERE height = ?",
@@ -346,8 +359,9 @@ def _write_results(
     at.execute(
         "DELETE FROM tx_slices WHERE place BETWEEN ? AND ?", blocks.places(height, height)
     )
-    block_writes.write_slices(at, slices)
-    rows = block_writes.tx_rows(height, found.tx_hashes, results.tx_results)
-    block_writes.write_txs(at, rows)
+    block_writes.write_slices(at, rows.slices)
+    block_writes.write_txs(
+        at, block_writes.tx_rows(height, found.tx_hashes, results.tx_results)
+    )
     hits.write(at, [BlockTxs(height, item.block.txs, results.tx_results)])
     index_steps.invalidate_caches(at)

@@ -26,6 +26,7 @@ from .blocks import LAST_HEIGHT
 from .blocks import results as stored_results
 from .connection import Connection
 from .hits import BlockTxs
+from .index import NO_ENTRIES, Entries
 from .index_steps import weight
 from .packed import blocks as packed
 from .packed.blocks import LAST_POSITION, place
@@ -43,7 +44,7 @@ class Provenance(NamedTuple):
 
 VERIFIED = Provenance()
 
-_NOTHING: Mapping[int, str | None] = {}
+_NOTHING: Mapping[int, str] = {}
 
 
 def check_place(height: int, tx_count: int) -> None:
@@ -124,7 +125,7 @@ def tx_rows(
     height: int,
     tx_hashes: Sequence[bytes],
     tx_results: Sequence[ExecTxResult],
-    events: Mapping[int, str | None] = _NOTHING,
+    events: Mapping[int, str] = _NOTHING,
     first: int = 0,
 ) -> Iterator[TxRow]:
     """Yield rows of the table ``txs`` for a block's transactions, the first of which has the
@@ -205,22 +206,36 @@ def _validator_ids(at: Connection, addresses: Iterable[bytes]) -> dict[bytes, in
 B = TypeVar("B", CommittedBlock, BlockWithoutResults, OlderBlock)
 
 
+class Rows(NamedTuple):
+    """Packed transactions of a block, and its index entries."""
+
+    slices: Sequence[PackedSlice] = ()
+    weight: int = 0
+    """Cost of indexing its transactions, in units of one attribute."""
+    tx_entries: Entries = NO_ENTRIES
+    block_entries: Entries = NO_ENTRIES
+
+
+Precomputed = tuple[BlockHashes, Rows]
+
+
 class Prepared(NamedTuple, Generic[B]):
-    """A block with its hashes, and the packed rows of its transactions."""
+    """A block with its hashes and rows, computed before the write lock is taken."""
 
     block_item: B
     hashes: BlockHashes
-    slices: Sequence[PackedSlice]
+    rows: Rows
 
 
 def prepare(items: Iterable[B]) -> list[Prepared[B]]:
-    """Compute the hashes and rows of blocks."""
+    """Compute the hashes and rows of blocks, unless another process has done so."""
     found = []
     for item in items:
-        if _is_large(item.block):
+        known: Precomputed | None = getattr(item, "precomputed", None)
+        if known is None and _is_large(item.block):
             # Let other greenlets run: computing the hashes of one block may take 20 ms.
             next_turn()
-        found.append(Prepared(item, hashes.block_hashes(item.block), _slices(item)))
+        found.append(Prepared(item, *(known or precompute(item.block, item.results))))
     return found
 
 
@@ -228,15 +243,34 @@ def _is_large(block: Block) -> bool:
     return bool(block.txs) or len(block.last_commit.signatures) > 1
 
 
-def _slices(
-    item: CommittedBlock | BlockWithoutResults | OlderBlock,
-) -> Sequence[PackedSlice]:
-    block, results = item.block, item.results
-    tx_results = None if results is None else results.tx_results
-    if tx_results is not None and len(tx_results) != len(block.txs):
+def precompute(block: Block, results: BlockResults | None) -> Precomputed:
+    """Compute the hashes and rows of a block."""
+    return hashes.block_hashes(block), _rows(block, results)
+
+
+def precomputed_apart(block: Block, results: BlockResults) -> tuple[BlockResults, Precomputed]:
+    """Compute the hashes and rows of a block; return also its results without the events of
+    transactions, which are not needed then and take long to send to another process."""
+    found = precompute(block, results)
+    tx_results = tuple(
+        each if hits.has_hits(each) else replace(each, events=()) for each in results.tx_results
+    )
+    return replace(results, tx_results=tx_results), found
+
+
+def _rows(block: Block, results: BlockResults | None) -> Rows:
+    height = block.header.height
+    if results is None:
+        return Rows(tuple(packed.slices(height, block.txs, None)))
+    if len(results.tx_results) != len(block.txs):
         # The number of results is wrong: the block is refused later, so don't pack it.
-        return ()
-    return tuple(packed.slices(block.header.height, block.txs, tx_results))
+        return Rows()
+    return Rows(
+        tuple(packed.slices(height, block.txs, results.tx_results)),
+        weight(results.tx_results),
+        index.tx_entries(results.tx_results),
+        index.entries([results.block_events]),
+    )
 
 
 # Weight of a block without transactions: it takes as long as this many indexed attributes.
@@ -249,7 +283,7 @@ class NewBlock(NamedTuple):
     meta: BlockMeta
     block: Block
     tx_hashes: Sequence[bytes]
-    slices: Sequence[PackedSlice]
+    rows: Rows
     results: BlockResults | None
     provenance: Provenance
     is_indexed: bool = True
@@ -287,9 +321,7 @@ class Batch:
         """Add a block to the batch."""
         check_place(found.height, found.meta.tx_count)
         self._blocks.append(found)
-        self._weight += _BLOCK_WEIGHT
-        if found.results is not None:
-            self._weight += weight(found.results.tx_results)
+        self._weight += _BLOCK_WEIGHT + found.rows.weight
 
     def add_commit(self, commit: Commit) -> None:
         """Add a commit; it replaces one of the same height in this batch."""
@@ -323,7 +355,7 @@ class Batch:
                 for each in found
             ],
         )
-        write_slices(at, chain.from_iterable(each.slices for each in found))
+        write_slices(at, chain.from_iterable(each.rows.slices for each in found))
         with_results = [(each, each.results) for each in found if each.results is not None]
         write_txs(
             at,
@@ -344,24 +376,17 @@ class Batch:
             evidence.write(at, each.height, each.block.evidence)
 
 
-def _index(
-    at: Connection, found: Sequence[NewBlock]
-) -> tuple[dict[int, str], dict[int, str | None]]:
+def _index(at: Connection, found: Sequence[NewBlock]) -> tuple[dict[int, str], dict[int, str]]:
     """Index the events of blocks; return the values of the columns ``events``: of blocks by
     height, and of transactions by place."""
-    indexed = {
-        each.height: each.results
-        for each in found
-        if each.is_indexed and each.results is not None
-    }
-    texts = index.write_blocks(
-        at, [(height, results.block_events) for height, results in indexed.items()]
-    )
     known = [(each.tx_hashes, each.results) for each in found if each.results is not None]
-    txs = [each for each in index.txs_to_index(at, known) if each[0] in indexed]
-    places = [place(height, position) for height, position, _ in txs]
-    tx_texts = index.write_results(at, txs)
-    return (
-        dict(zip(indexed, texts, strict=True)),
-        dict(zip(places, tx_texts, strict=True)),
+    indexed = [each for each in found if each.is_indexed and each.results is not None]
+    texts = index.write(
+        at, index.BLOCK, [(each.rows.block_entries, [each.height]) for each in indexed]
     )
+    left_out = index.repeated_failures(at, known)
+    txs = []
+    for each in indexed:
+        places = [place(each.height, position) for position in range(len(each.tx_hashes))]
+        txs.append(each.rows.tx_entries.without(places, left_out))
+    return texts, index.write(at, index.TX, txs)

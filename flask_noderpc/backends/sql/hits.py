@@ -70,6 +70,17 @@ def _reader(name: str) -> Callable[..., Iterable[tuple[int, int]]] | None:
     return found
 
 
+def has_hits(result: ExecTxResult) -> bool:
+    """Return true if a transaction may have hits in any index."""
+    types = _event_types()
+    return any(event.type in types for event in result.events)
+
+
+@cache
+def _event_types() -> frozenset[str]:
+    return frozenset(kind for each in _declared().values() for kind in each.event_types)
+
+
 # Writing.
 
 

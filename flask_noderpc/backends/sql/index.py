@@ -11,9 +11,12 @@ event; searches check further conditions with it, and removal finds the index en
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from decimal import Decimal
 from hashlib import blake2b
+from itertools import islice
+from operator import itemgetter
+from typing import NamedTuple
 
 from ... import jsoncodec
 from ...domain.abci import BlockResults, Event, ExecTxResult
@@ -34,9 +37,44 @@ transactions of 1,024 heights."""
 _EXPONENTS = 50_000
 _NINES = str.maketrans("0123456789", "9876543210")
 
-TxAt = tuple[int, int, ExecTxResult]
-"""Height, position and result of a transaction."""
-_Pair = tuple[str, str]
+_Value = tuple[str, str, int, str | None]
+
+
+class Entries(NamedTuple):
+    """Index entries of some places, computed from their events alone."""
+
+    values: Sequence[_Value]
+    """Distinct values, each with its search key, its digest, and the sortable string of a
+    number."""
+    counts: Sequence[int]
+    """Number of places that have each value; may be 0."""
+    keys: Mapping[str, int]
+    """Number of places that have a value of each key."""
+    of_places: Sequence[Sequence[Sequence[int]]]
+    """For each place, the positions in ``values`` of each event's distinct values."""
+
+    def without(
+        self, places: Sequence[int], left_out: Container[int]
+    ) -> tuple[Entries, Sequence[int]]:
+        """Return the entries and their places without those left out."""
+        kept = [number for number, here in enumerate(places) if here not in left_out]
+        if len(kept) == len(places):
+            return self, places
+        entries = _counted(self.values, [self.of_places[number] for number in kept])
+        return entries, [places[number] for number in kept]
+
+
+def _counted(values: Sequence[_Value], of_places: Sequence[Sequence[Sequence[int]]]) -> Entries:
+    counts, keys = [0] * len(values), Counter[str]()
+    for of_events in of_places:
+        own = set().union(*of_events)
+        for number in own:
+            counts[number] += 1
+        keys.update({values[number][0] for number in own})
+    return Entries(values, counts, dict(keys), of_places)
+
+
+NO_ENTRIES = Entries((), (), {}, ())
 
 
 def sortable(number: Decimal) -> str:
@@ -65,48 +103,49 @@ def digest(value: str) -> int:
     return int.from_bytes(blake2b(value.encode(), digest_size=6).digest())
 
 
+def tx_entries(results: Iterable[ExecTxResult]) -> Entries:
+    """Return the index entries of transactions."""
+    return entries(searchable(each.events) for each in results)
+
+
+def entries(events_of_places: Iterable[Sequence[Event]]) -> Entries:
+    """Return the index entries of places with these events."""
+    numbers: dict[tuple[str, str], int] = {}
+    of_places = [
+        [
+            [numbers.setdefault(pair, len(numbers)) for pair in dict.fromkeys(pairs)]
+            for pairs in indexed_attributes(events)
+        ]
+        for events in events_of_places
+    ]
+    values = [(key, value, digest(value), number_text(value)) for key, value in numbers]
+    return _counted(values, of_places)
+
+
 # Writes.
 
 
-def write_blocks(at: Connection, found: Sequence[tuple[int, Sequence[Event]]]) -> list[str]:
-    """Index block events, given by height; return the column ``events`` of each block."""
-    return _write(at, BLOCK, found)
-
-
-def write_results(at: Connection, found: Sequence[TxAt]) -> list[str]:
-    """Index the events of transactions; return the column ``events`` of each transaction."""
-    return _write(
-        at,
-        TX,
-        [
-            (place(height, position), searchable(each.events))
-            for height, position, each in found
-        ],
-    )
-
-
-def txs_to_index(
+def repeated_failures(
     at: Connection, blocks: Iterable[tuple[Sequence[bytes], BlockResults]]
-) -> list[TxAt]:
-    """Return the transactions to index, given transaction hashes and results of blocks."""
+) -> set[int]:
+    """Return the places of failed transactions that have succeeded before, given transaction
+    hashes and results of blocks; as in CometBFT, these are not indexed."""
     txs = [
-        (tx_hash, place(results.height, position), (results.height, position, result))
+        (tx_hash, place(results.height, position), result.code)
         for tx_hashes, results in blocks
         for position, (tx_hash, result) in enumerate(
             zip(tx_hashes, results.tx_results, strict=True)
         )
     ]
+    failures = [(tx_hash, here) for tx_hash, here, code in txs if code]
+    if not failures:
+        return set()
     firsts: dict[bytes, int] = {}
-    for tx_hash, here, (*_, result) in txs:
-        if result.code == 0:
+    for tx_hash, here, code in txs:
+        if code == 0:
             firsts[tx_hash] = min(here, firsts.get(tx_hash, here))
-    # As in CometBFT, a failure is not indexed if the same transaction has succeeded before.
-    failures = [(tx_hash, here) for tx_hash, here, (*_, result) in txs if result.code]
     found = zip(failures, at.each(_succeeded(at), failures), strict=True)
-    repeated = {
-        here for (tx_hash, here), rows in found if rows or firsts.get(tx_hash, here) < here
-    }
-    return [tx for _, here, tx in txs if here not in repeated]
+    return {here for (tx_hash, here), rows in found if rows or firsts.get(tx_hash, here) < here}
 
 
 def _succeeded(at: Connection) -> str:
@@ -119,27 +158,24 @@ def has_succeeded(at: Connection, tx_hash: bytes, below: int) -> bool:
     return at.execute(_succeeded(at), (tx_hash, below)).fetchone() is not None
 
 
-def _write(
-    at: Connection, kind: str, found: Sequence[tuple[int, Sequence[Event]]]
-) -> list[str]:
-    """Index the events of some places; return the column ``events`` of each place."""
-    if not found:
-        return []
-    events = [[dict.fromkeys(pairs) for pairs in indexed_attributes(each)] for _, each in found]
+def write(
+    at: Connection, kind: str, found: Sequence[tuple[Entries, Sequence[int]]]
+) -> dict[int, str]:
+    """Write the entries of some places; return the column ``events`` of each place."""
     if kind == TX:
-        _count_txs(at, [here for here, _ in found], 1)
-    ids = _ids(at, kind, [{pair for pairs in each for pair in pairs} for each in events])
-    id_lists = [[[ids[pair] for pair in pairs] for pairs in each] for each in events]
-    at.executemany(
-        f"INSERT INTO {kind}_hits (value_id, place, event) VALUES (?, ?, ?)",
-        sorted(
-            (value_id, here, event)
-            for (here, _), each in zip(found, id_lists, strict=True)
-            for event, value_ids in enumerate(each)
-            for value_id in value_ids
-        ),
-    )
-    return [jsoncodec.encode(each).decode() for each in id_lists]
+        _count_txs(at, [here for _, of_entries in found for here in of_entries], 1)
+    ids = iter(_ids(at, kind, [each for each, _ in found]))
+    rows, texts = list[tuple[int, int, int]](), dict[int, str]()
+    for each, of_entries in found:
+        own = list(islice(ids, len(each.values)))
+        for here, of_events in zip(of_entries, each.of_places, strict=True):
+            id_lists = [[own[number] for number in numbers] for numbers in of_events]
+            texts[here] = jsoncodec.encode(id_lists).decode()
+            for event, value_ids in enumerate(id_lists):
+                rows += [(value_id, here, event) for value_id in value_ids]
+    rows.sort()
+    at.executemany(f"INSERT INTO {kind}_hits (value_id, place, event) VALUES (?, ?, ?)", rows)
+    return texts
 
 
 def _count_txs(at: Connection, places: Sequence[int], by: int) -> None:
@@ -151,62 +187,67 @@ def _count_txs(at: Connection, places: Sequence[int], by: int) -> None:
     )
 
 
-def _ids(at: Connection, kind: str, places_pairs: Sequence[set[_Pair]]) -> dict[_Pair, int]:
-    """Insert the values of some places, counting each value once per place; return their
-    IDs."""
-    key_ids, text = _key_ids(at, kind, places_pairs), at.engine.text
-    counts = Counter(pair for pairs in places_pairs for pair in pairs)
-    digests = {pair: digest(pair[1]) for pair in counts}
-    ids = _known_ids(at, kind, key_ids, digests)
+def _ids(at: Connection, kind: str, found: Sequence[Entries]) -> list[int]:
+    """Insert the values of some entries, counting each value once per place; return the ID of
+    each entry's values, one entry after the other."""
+    counts, of_keys = dict[_Value, int](), Counter[str]()
+    for each in found:
+        of_keys.update(each.keys)
+        for value, count in zip(each.values, each.counts, strict=True):
+            if count:
+                counts[value] = counts.get(value, 0) + count
+    key_ids = _key_ids(at, kind, of_keys)
+    ids = _known_ids(at, kind, key_ids, counts)
     at.executemany(
         f"UPDATE {kind}_values SET places = places + ? WHERE id = ?",
-        [(counts[pair], value_id) for pair, value_id in ids.items()],
+        sorted(
+            ((counts[value], value_id) for value, value_id in ids.items()), key=itemgetter(1)
+        ),
     )
     (last,) = at.execute(f"SELECT coalesce(max(id), 0) FROM {kind}_values").fetchone()
-    new = [pair for pair in counts if pair not in ids]
-    added = dict(zip(new, range(last + 1, last + 1 + len(new)), strict=True))
+    # In the order of the index by digest, rows that are neighbours are written together.
+    new = sorted((each for each in counts if each not in ids), key=itemgetter(0, 2))
+    ids |= zip(new, range(last + 1, last + 1 + len(new)), strict=True)
+    text = at.engine.text
     at.executemany(
         f"INSERT INTO {kind}_values (id, key_id, digest, value, number, places)"
         " VALUES (?, ?, ?, ?, ?, ?)",
         [
-            (
-                own_id,
-                key_ids[pair[0]],
-                digests[pair],
-                text(pair[1]),
-                number_text(pair[1]),
-                counts[pair],
-            )
-            for pair, own_id in added.items()
+            (ids[each], key_ids[each[0]], each[2], text(each[1]), each[3], counts[each])
+            for each in new
         ],
     )
-    return ids | added
+    # The values of places that are left out are not stored.
+    return [ids.get(value, 0) for each in found for value in each.values]
 
 
 def _known_ids(
-    at: Connection, kind: str, key_ids: dict[str, int], digests: dict[_Pair, int]
-) -> dict[_Pair, int]:
+    at: Connection, kind: str, key_ids: Mapping[str, int], values: Iterable[_Value]
+) -> dict[_Value, int]:
     """Return the IDs of values that are already stored; reads them with one statement per
     key."""
-    of_keys: dict[str, list[int]] = {}
-    for (key, _), each in digests.items():
-        of_keys.setdefault(key, []).append(each)
+    of_keys: dict[str, dict[str, _Value]] = {}
+    for each in values:
+        of_keys.setdefault(each[0], {})[each[1]] = each
     engine = at.engine
     rows_of_keys = at.each(
         f"SELECT value, id FROM {kind}_values"
         f" WHERE key_id = ? AND {engine.is_one_of('digest')}",
-        [(key_ids[key], engine.integers_param(each)) for key, each in of_keys.items()],
+        [
+            (key_ids[key], engine.integers_param([each[2] for each in wanted.values()]))
+            for key, wanted in of_keys.items()
+        ],
     )
-    found = (
-        ((key, engine.to_text(value)), value_id)
-        for key, rows in zip(of_keys, rows_of_keys, strict=True)
-        for value, value_id in rows
-    )
-    return {pair: value_id for pair, value_id in found if pair in digests}
+    return {
+        value: value_id
+        for wanted, rows in zip(of_keys.values(), rows_of_keys, strict=True)
+        for text, value_id in rows
+        if (value := wanted.get(engine.to_text(text)))
+    }
 
 
-def _key_ids(at: Connection, kind: str, places_pairs: Sequence[set[_Pair]]) -> dict[str, int]:
-    counts = Counter(key for pairs in places_pairs for key in {key for key, _ in pairs})
+def _key_ids(at: Connection, kind: str, counts: Mapping[str, int]) -> dict[str, int]:
+    """Insert keys, each with the number of places to add; return their IDs."""
     at.executemany(
         f"INSERT INTO {kind}_keys AS k (key, places) VALUES (?, ?)"
         f" ON CONFLICT ({at.engine.unique_key('key')})"

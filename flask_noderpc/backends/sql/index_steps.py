@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 
 from ...domain.abci import BlockResults, ExecTxResult
+from ...domain.search import TxResult
 from . import blocks, index
 from .connection import Connection
 from .packed.blocks import LAST_POSITION, place
@@ -22,11 +23,6 @@ from .packed.blocks import LAST_POSITION, place
 ATTRIBUTES_PER_STEP, _REMOVED_PER_STEP = 500, 2_000
 # Weight of a transaction without attributes: it takes as long as this many attributes.
 _TX_WEIGHT = 4
-
-
-def is_large(results: BlockResults) -> bool:
-    """Return true if a block is so large that it is indexed in steps."""
-    return weight(results.tx_results) > ATTRIBUTES_PER_STEP
 
 
 def weight(results: Iterable[ExecTxResult]) -> int:
@@ -65,9 +61,7 @@ def begin_indexing(at: Connection, height: int) -> None:
     """Index the first transaction of a block, which marks the block as partly indexed."""
     first = _unindexed_places(at, height)[:1]
     if first:
-        _index(
-            at, [(each.height, each.index, each.result) for each in blocks.txs_at(at, first)]
-        )
+        _index(at, list(blocks.txs_at(at, first)))
     else:
         continue_indexing(at, height, deadline=0)
 
@@ -87,21 +81,19 @@ def continue_indexing(
             invalidate_caches(at)
             return False
         _index(at, some)
-    (events,) = index.write_blocks(at, [(height, blocks.events(at, height))])
+    own = index.entries([blocks.events(at, height)])
+    events = index.write(at, index.BLOCK, [(own, [height])])[height]
     at.execute("UPDATE blocks SET events = ? WHERE height = ?", (events, height))
     invalidate_caches(at)
     return True
 
 
-_TxGroup = list[index.TxAt]
-
-
-def _groups(at: Connection, places: Sequence[int]) -> Iterator[_TxGroup]:
+def _groups(at: Connection, places: Sequence[int]) -> Iterator[list[TxResult]]:
     """Yield transactions in groups of about ``ATTRIBUTES_PER_STEP`` attributes."""
-    some: _TxGroup = []
+    some: list[TxResult] = []
     total = 0
     for found in blocks.txs_at(at, places):
-        some.append((found.height, found.index, found.result))
+        some.append(found)
         total += weight([found.result])
         if total >= ATTRIBUTES_PER_STEP:
             yield some
@@ -110,10 +102,15 @@ def _groups(at: Connection, places: Sequence[int]) -> Iterator[_TxGroup]:
         yield some
 
 
-def _index(at: Connection, some: _TxGroup) -> None:
-    texts = index.write_results(at, some)
-    places = [place(height, position) for height, position, _ in some]
-    at.executemany("UPDATE txs SET events = ? WHERE place = ?", zip(texts, places, strict=True))
+def _index(at: Connection, some: Sequence[TxResult]) -> None:
+    places = [place(each.height, each.index) for each in some]
+    texts = index.write(
+        at, index.TX, [(index.tx_entries(each.result for each in some), places)]
+    )
+    at.executemany(
+        "UPDATE txs SET events = ? WHERE place = ?",
+        [(text, here) for here, text in texts.items()],
+    )
 
 
 def _unindexed_places(at: Connection, height: int) -> list[int]:

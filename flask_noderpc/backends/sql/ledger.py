@@ -14,6 +14,7 @@ from ...protocol.comet.hashes import BlockHashes, tx_hash
 from ...protocol.comet.validators import is_rescaled_next
 from ..base.new_blocks import BlockWithoutResults, CommittedBlock, OlderBlock
 from . import backfill, block_writes, chain, prune, state
+from .backfill import Pace
 from .block_writes import Batch, NewBlock, Prepared
 from .connection import Connection
 from .values import write_changes
@@ -104,12 +105,12 @@ def _add(
 def _new_block(
     prepared: Prepared[CommittedBlock] | Prepared[BlockWithoutResults], head: ChainState
 ) -> NewBlock:
-    item, hashes, slices = prepared
+    item, hashes, rows = prepared
     block, unchecked = item.block, item.unchecked | head.uncomputable_fields
     unverified = (head.unchecked - unchecked) | ({"signatures"} if item.source else set())
     marks = block_writes.Provenance(unchecked, unverified, item.source)
     meta = BlockMeta(hashes.block_id, hashes.size, block.header, len(block.txs), block.form)
-    return NewBlock(meta, block, hashes.tx_hashes, slices, item.results, marks)
+    return NewBlock(meta, block, hashes.tx_hashes, rows, item.results, marks)
 
 
 def _write_validators(
@@ -153,11 +154,13 @@ class Ledger:
         """Cache a head whose transaction was committed."""
         self._head = head
 
-    def backfill(self, connection: Connection, items: Sequence[Prepared[OlderBlock]]) -> int:
+    def backfill(
+        self, connection: Connection, items: Sequence[Prepared[OlderBlock]], pace: Pace
+    ) -> int:
         """Add blocks below the lowest one until a deadline; return the number added."""
         # Clear the cache: the first block may be the trusted one, which becomes the head.
         self._head = None
-        return backfill.add_until_deadline(connection, items)
+        return backfill.add_until_deadline(connection, items, pace)
 
     def replace_head(self, connection: Connection, prepared: Prepared[CommittedBlock]) -> None:
         """Replace the results and the commit of the head, and count its old results as

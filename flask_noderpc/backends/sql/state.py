@@ -78,10 +78,15 @@ _SET = (
 def validators(at: Connection, height: int) -> ValidatorSet | None:
     """Return the validator set that signs this height; ``None`` if it is not known."""
     stored = at.execute(_SET.format(heights=at.engine.heights), (height, height)).fetchone()
-    if stored is None:
+    if stored is None or not _is_known(at, height, stored[:4]):
         return None
-    known, members, (row, at_height, until) = stored[:4], stored[4:7], stored[7:]
-    if not (_is_known(at, height, known) and _is_in_force(members, height)):
+    return _set_of(stored[4:], height)
+
+
+def _set_of(stored: Sequence[Any], height: int) -> ValidatorSet | None:
+    """Return the validator set of a height from the rows of its members and priorities."""
+    members, (row, at_height, until) = stored[:3], stored[3:]
+    if not _is_in_force(members, height):
         return None
     if until is not None and until < height:
         raise DamagedRow("proposer priorities", height, "they are missing")
@@ -176,8 +181,12 @@ def write_priorities(at: Connection, height: int, members: ValidatorSet) -> None
 def drop_derived(at: Connection, height: int, before: ValidatorSet) -> None:
     """Remove the stored priorities of a height if they can be computed from ``before``, the
     set of the previous height."""
-    found = validators(at, height)
-    if found is None or height % PRIORITIES_EACH == 0:
+    if height % PRIORITIES_EACH == 0:
+        return
+    # The height may be that of a block that is about to be written.
+    stored = at.execute(_SET.format(heights=at.engine.heights), (height, height)).fetchone()
+    found = None if stored is None else _set_of(stored[4:], height)
+    if found is None:
         return
     if rotated(before) == found and not is_rescaled_next(found):
         (until,) = at.execute(

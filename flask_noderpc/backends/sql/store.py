@@ -33,6 +33,7 @@ from ..base.verify import Scope, verify_chain
 from . import blocks as blocks_table
 from . import chain, evidence, hits, ledger, lookups, mempool, prune, values
 from . import lease as leases
+from .backfill import BULK, GENTLE
 from .block_writes import prepare
 from .blocks import Range
 from .capabilities import HITS, SQLAppState, SQLEvidencePool, SQLFilters, SQLHits
@@ -317,18 +318,20 @@ class ChainStore(ChainBackend):
             files.writer.run(work)
         files.changes.notify()
 
-    def backfill(self, *blocks: OlderBlock) -> None:
-        """Store blocks below the lowest one, highest first, in several short transactions.
+    def backfill(self, *blocks: OlderBlock, in_bulk: bool = False) -> None:
+        """Store blocks below the lowest one, highest first, in several short transactions, or
+        ``in_bulk`` in long ones, for which other writers have to wait.
 
         Blocks that are already stored are left unchanged. Raise
         :exc:`~flask_noderpc.errors.InvalidBlock` for a block that does not match the one above
         it; the blocks before it are stored by then.
         """
         files, prepared = self._open(), prepare(blocks)
+        pace = BULK if in_bulk else GENTLE
         while prepared:
             left = prepared
             with self._adding(item.block for item, *_ in left):
-                added = files.writer.run(lambda at: files.ledger.backfill(at, left))  # noqa: B023
+                added = files.writer.run(lambda at: files.ledger.backfill(at, left, pace))  # noqa: B023
             prepared = prepared[added:]
             files.changes.notify()
 
