@@ -1,6 +1,7 @@
 """Decode many blocks in separate processes, while this process stores blocks.
 
-A decoding process is ``python -m flask_noderpc.companion.decoding FD``, with the file
+These processes also compute what the store needs of each block: hashes, packed rows and index
+entries. A decoding process is ``python -m flask_noderpc.companion.decoding FD``, with the file
 descriptor of its socket as the argument.
 """
 
@@ -13,9 +14,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from io import BytesIO
+from itertools import chain
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
+from ..backends.sql.block_writes import Precomputed, precomputed_apart
+from ..domain.abci import BlockResults
+from ..domain.responses import ResultBlock
 from ..errors import DecodeError, ExecutionFailed
 from ..executors.pool import Executors, module_command
 from ..executors.process import serve
@@ -24,43 +29,53 @@ from ..wire.dialects import dialect_named
 
 # Decode fewer bytes here: sending them to another process would take longer.
 _WORTH_BYTES = 200_000
-# Two processes decode about as many blocks per second as one process stores.
-_MAX_PROCESSES = 2
+# A companion that follows a chain leaves the other cores to its server.
+_FEW = 2
 # Each fetching thread has at most one job, so the queue is never full; the seconds limit the
 # time in the queue and for decoding.
 _QUEUE_SIZE, _PATIENCE_S = 64, 60.0
 
-Document = tuple[type[Any], bytes]
-"""Type to decode, and its JSON."""
+Documents = tuple[bytes, bytes]
+"""JSON of a block, and of its results."""
+
+
+class DecodedBlock(NamedTuple):
+    """A block of a node with its results, and what the store needs of it, if that is
+    computed."""
+
+    found: ResultBlock
+    results: BlockResults
+    """Results, without the events of transactions if these are in ``precomputed``."""
+    precomputed: Precomputed | None
 
 
 class Decoders:
-    """Decoding processes, which start when they are needed if there are spare cores.
+    """Decoding processes, which start when they are needed; by default up to two if there are
+    spare cores.
 
     The object may be shared among threads and greenlets.
     """
 
     def __init__(self, count: int | None = None) -> None:
-        self._count = min(_MAX_PROCESSES, _spare_cores()) if count is None else count
+        self._count = min(_FEW, spare_cores()) if count is None else count
         self._executors = Executors(
             module_command(f"{__package__}.decoding"), self._count, _QUEUE_SIZE
         )
 
-    def decode(self, dialect: str, documents: Sequence[Document]) -> list[Any] | None:
-        """Return the decoded documents, or ``None`` if the caller must decode them: if a
-        document is invalid, the documents are short, or no process is available."""
-        size = sum(len(document) for _, document in documents)
-        if not self._count or size < _WORTH_BYTES:
+    def decode(self, dialect: str, blocks: Sequence[Documents]) -> list[DecodedBlock] | None:
+        """Return the decoded blocks, or ``None`` if the caller must decode them: if a document
+        is invalid, the documents are short, or no process is available."""
+        if not self._count or sum(map(len, chain.from_iterable(blocks))) < _WORTH_BYTES:
             return None
         if not self._executors.is_ready():
             # The processes take a while to start; meanwhile the caller decodes.
             self._executors.start()
             return None
         try:
-            found = self._executors.run(_Decode(dialect, tuple(documents)), _PATIENCE_S)
+            found = self._executors.run(_Decode(dialect, tuple(blocks)), _PATIENCE_S)
         except (ExecutionFailed, DecodeError):
             return None
-        values: list[Any] = pickle.loads(found)
+        values: list[DecodedBlock] = pickle.loads(found)
         return values
 
     def close(self) -> None:
@@ -71,7 +86,8 @@ class Decoders:
 IN_THIS_PROCESS = Decoders(0)
 
 
-def _spare_cores() -> int:
+def spare_cores() -> int:
+    """Return the number of cores that this process may use besides one."""
     try:
         return len(os.sched_getaffinity(0)) - 1
     except AttributeError:
@@ -81,18 +97,26 @@ def _spare_cores() -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Decode:
-    """A job for a decoding process: returns the decoded documents, pickled."""
+    """A job for a decoding process: returns the decoded blocks, pickled."""
 
     dialect: str
-    documents: tuple[Document, ...]
+    blocks: tuple[Documents, ...]
 
     def __call__(self, named: Callable[[str], Dialect]) -> bytes:
         dialect = named(self.dialect)
         file = BytesIO()
         _Pickler(file, pickle.HIGHEST_PROTOCOL).dump(
-            [dialect.decode(kind, document) for kind, document in self.documents]
+            [_decoded(dialect, *documents) for documents in self.blocks]
         )
         return file.getvalue()
+
+
+def _decoded(dialect: Dialect, block: bytes, of_results: bytes) -> DecodedBlock:
+    found = dialect.decode(ResultBlock, block)
+    results = dialect.decode(BlockResults, of_results)
+    if found.block is None:
+        return DecodedBlock(found, results, None)
+    return DecodedBlock(found, *precomputed_apart(found.block, results))
 
 
 class _Pickler(pickle.Pickler):

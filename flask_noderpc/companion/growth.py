@@ -78,7 +78,15 @@ def fetch_newer(reader: Reader, low: int, high: int, members: FindSigners) -> Ne
         if not results.app_hash:
             # Before 0.38, CometBFT's results do not contain the app hash.
             results = replace(results, app_hash=app_hash or _app_hash(reader, each.height))
-        blocks.append(CommittedBlock(each.block, commit, results, source=reader.name))
+        blocks.append(
+            CommittedBlock(
+                each.block,
+                commit,
+                results,
+                source=reader.name,
+                precomputed=each.precomputed,
+            )
+        )
     return NewerBlocks(blocks, top)
 
 
@@ -328,7 +336,12 @@ class Growth:
         commit = chunk.content.blocks[0].block.last_commit
         self._store.replace_head(
             CommittedBlock(
-                found.block, commit, results, unchecked=self._unchecked, source=reader.name
+                found.block,
+                commit,
+                results,
+                unchecked=self._unchecked,
+                source=reader.name,
+                precomputed=found.precomputed,
             )
         )
         if refuted := self._refuted_by(header):

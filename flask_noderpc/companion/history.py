@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -34,6 +34,8 @@ log = logging.getLogger("flask_noderpc.companion")
 # Store validators at least at every 128th height: proposer priorities can only be computed
 # upwards from stored ones. CometBFT's valSetCheckpointInterval (state/store.go) is 100,000.
 _CHECKPOINT = 128
+# Number of chunks that are stored together by an import in bulk.
+_BULK = 5
 # Maximum number of gaps that are retried before the backfill continues.
 _MAX_RETRIES = 20
 
@@ -89,6 +91,7 @@ def _older(reader: Reader, found: ReadBlock, unchecked: frozenset[str]) -> Older
         found.results,
         unchecked=unchecked,
         source=reader.name,
+        precomputed=found.precomputed,
     )
 
 
@@ -159,8 +162,11 @@ class History:
         jobs: int = 4,
         unchecked: frozenset[str] = frozenset(),
         ended: threading.Event | None = None,
+        *,
+        in_bulk: bool = False,
     ) -> None:
         self._store, self._upstreams, self._jobs = store, upstreams, jobs
+        self._group = _BULK if in_bulk else 1
         self._unchecked = unchecked
         self._ended = ended or threading.Event()
         self._are_results_gone = False
@@ -217,22 +223,42 @@ class History:
         parts = fetch_all(self._fetch_range, descending_ranges(low, top), self._jobs)
         try:
             with closing(parts):
-                for part in parts:
-                    # Record the gaps before the blocks, so that none is lost if the process is
-                    # killed.
-                    for gap in part.gaps:
-                        self.gaps.note(*gap)
-                    for chunk in part.chunks:
-                        self._store_chunk(chunk, low)
-                        lowest = chunk.range[0]
-                        progress(chunk.range[1] - lowest + 1)
-                    if part.error is not None:
-                        raise part.error
+                for group in self._groups(parts):
+                    self._store_group(group, low)
+                    lowest = group[-1].range[0]
+                    progress(sum(each.range[1] - each.range[0] + 1 for each in group))
                     if self._ended.is_set():
                         break
         except UpstreamRefused as error:
             return lowest, error
         return lowest, None
+
+    def _groups(
+        self, parts: Iterable[_FetchedRange]
+    ) -> Iterator[list[Chunk[list[OlderBlock]]]]:
+        """Yield the chunks of fetched ranges in groups to be stored together; raise the error
+        at which fetching stopped after the last group."""
+        group: list[Chunk[list[OlderBlock]]] = []
+        error: UpstreamError | None = None
+        try:
+            for part in parts:
+                # Record the gaps before the blocks, so that none is lost if the process is
+                # killed.
+                for gap in part.gaps:
+                    self.gaps.note(*gap)
+                group += part.chunks
+                error = part.error
+                if error is not None:
+                    break
+                if len(group) >= self._group:
+                    yield group
+                    group = []
+        except UpstreamError as raised:
+            error = raised
+        if group:
+            yield group
+        if error is not None:
+            raise error
 
     def _lowest_there(self, low: int, high: int, refusal: UpstreamRefused) -> int:
         """Return the lowest height that the nodes have; ``high`` if they have nothing below
@@ -352,6 +378,22 @@ class History:
         """Return a block with its validators, but without its results."""
         return _with_sets(reader, self._fetch_blocks(reader, low, high))
 
+    def _store_group(self, chunks: Sequence[Chunk[list[OlderBlock]]], low: int) -> None:
+        """Store chunks together, or one by one if one of them is refused."""
+        if len(chunks) > 1:
+            items: list[OlderBlock] = []
+            try:
+                for chunk in chunks:
+                    above = items[-1].block.header if items else None
+                    items += self._with_missing_sets(chunk, low, above)
+                self._store.backfill(*items, in_bulk=True)
+            except (InvalidBlock, UpstreamMismatch, UpstreamUnavailable) as error:
+                log.debug("blocks are stored chunk by chunk: %s", error)
+            else:
+                return
+        for chunk in chunks:
+            self._store_chunk(chunk, low)
+
     def _store_chunk(self, chunk: Chunk[list[OlderBlock]], low: int) -> None:
         """Store a chunk; if it contradicts the stored chain, refuse its upstream and ask
         another."""
@@ -367,24 +409,27 @@ class History:
                 return
             chunk = fetch_one(self._upstreams, self._fetch, chunk.range)
 
-    def _with_missing_sets(self, chunk: Chunk[list[OlderBlock]], low: int) -> list[OlderBlock]:
+    def _with_missing_sets(
+        self, chunk: Chunk[list[OlderBlock]], low: int, above: Header | None = None
+    ) -> list[OlderBlock]:
         """Return the chunk's blocks, with two missing validator sets added: the highest
-        block's, if the stored set above it differs, and the set of block ``low``.
+        block's, if the set ``above`` it, by default the stored one, differs, and the set of
+        block ``low``.
 
         Ask only the node that sent the chunk: its headers are not verified yet, so another
         node's correct set might not match them.
         """
         items = list(chunk.content)
-        if not items[0].validators and self._differs_from_above(items[0]):
+        if not items[0].validators and self._differs_from_above(items[0], above):
             items[0] = with_validators(chunk.reader, items[0])
         if items[-1].block.header.height == low and not items[-1].validators:
             items[-1] = with_validators(chunk.reader, items[-1])
         return items
 
-    def _differs_from_above(self, item: OlderBlock) -> bool:
+    def _differs_from_above(self, item: OlderBlock, above: Header | None) -> bool:
         header = item.block.header
         try:
-            above = self._store.reads.block_meta(header.height + 1).header
+            above = above or self._store.reads.block_meta(header.height + 1).header
         except NotFound:
             # The header above is only missing for the trusted block, whose sets are stored.
             return False

@@ -48,7 +48,7 @@ class Importer:
         self._growth = Growth(
             store, upstreams, options.trust, self._age, options.jobs, options.unchecked
         )
-        self._history = History(store, upstreams, options.jobs, options.unchecked)
+        self._history = History(store, upstreams, options.jobs, options.unchecked, in_bulk=True)
 
     def plan(self, first: int = 1, last: int | None = None) -> int:
         """Begin the store if it is empty; return the number of missing blocks.

@@ -91,11 +91,12 @@ class Upstreams:
         dialect: str,
         limits: UpstreamLimits,
         patience: float,
+        decoders: Decoders | None = None,
     ) -> Self:
         """Return the upstreams of these URLs, without connecting to them; raise
         :exc:`~flask_noderpc.errors.ConfigurationError` for an invalid URL."""
         addresses = [url if isinstance(url, Address) else Address.parse(url) for url in urls]
-        decoders = Decoders()
+        decoders = decoders or Decoders()
         nodes = [
             Upstream(address, dialect=dialect, limits=limits, name=name, decoders=decoders)
             for address, name in zip(addresses, names_of(addresses), strict=True)

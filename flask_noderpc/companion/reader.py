@@ -7,9 +7,9 @@ import time
 from base64 import b64decode
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import cycle
 
 from .. import jsoncodec
+from ..backends.sql.block_writes import Precomputed
 from ..domain.abci import BlockResults
 from ..domain.block import Block, BlockID, BlockMeta, Commit, Header, SignedHeader
 from ..domain.genesis import ConsensusParams, Genesis, GenesisChunk
@@ -32,7 +32,15 @@ from ..errors import (
 from ..protocol.comet.genesis import read_genesis
 from ..protocol.comet.hashes import header_hash
 from .light import SignedBlock
-from .upstream import Call, CallResult, NotDecoded, Upstream, call
+from .upstream import (
+    Call,
+    CallResult,
+    LoadedBlock,
+    LoadedResults,
+    NotDecoded,
+    Upstream,
+    call,
+)
 
 # CometBFT: rpc/core/env.go, maxPerPage; rpc/core/blocks.go, limit.
 _PER_PAGE, METAS = 100, 20
@@ -66,6 +74,8 @@ class ReadBlock:
     block_id: BlockID
     block: Block
     results: BlockResults | None
+    precomputed: Precomputed | None = None
+    """What the store needs of it, if a decoding process has computed that."""
 
     @property
     def height(self) -> int:
@@ -101,15 +111,8 @@ class Reader:
             for method in ("block", "block_results")
         ]
         answers = self._ask_with_growing_timeout(calls)
-        kinds = cycle((ResultBlock, BlockResults))
-        decoded = self.node.load_all(
-            [
-                (kind, call, answer)
-                for kind, call, answer in zip(kinds, calls, answers, strict=False)
-            ]
-        )
-        pairs = zip(heights, decoded[::2], decoded[1::2], strict=True)
-        found = [self._block(*each) for each in pairs]
+        loaded = self.node.load_blocks(calls, answers)
+        found = [self._block(*each) for each in zip(heights, loaded, strict=True)]
         for each in found:
             if each.results is None and not may_lack_results:
                 raise NoResults(
@@ -134,16 +137,14 @@ class Reader:
         return answers
 
     def _block(
-        self,
-        height: int,
-        found: ResultBlock | UpstreamRefused,
-        results: BlockResults | UpstreamRefused,
+        self, height: int, loaded: tuple[LoadedBlock, LoadedResults, Precomputed | None]
     ) -> ReadBlock:
-        return ReadBlock(*self._check_height(height, found), self._results(height, results))
+        found, results, precomputed = loaded
+        return ReadBlock(
+            *self._check_height(height, found), self._results(height, results), precomputed
+        )
 
-    def _results(
-        self, height: int, found: BlockResults | UpstreamRefused
-    ) -> BlockResults | None:
+    def _results(self, height: int, found: LoadedResults) -> BlockResults | None:
         if isinstance(found, UpstreamRefused):
             if _NO_RESULTS.search(found.text):
                 return None
@@ -156,17 +157,21 @@ class Reader:
         """Return the blocks of a range, highest first, without their results."""
         heights = range(high, low - 1, -1)
         calls = [call("block", height=height) for height in heights]
-        answers = zip(calls, self.node.ask(calls), strict=True)
-        found = self.node.load_all([(ResultBlock, *each) for each in answers])
-        return [self._check_height(*each) for each in zip(heights, found, strict=True)]
+        return [
+            self._check_height(
+                height,
+                each
+                if isinstance(each, UpstreamRefused)
+                else self.node.load(ResultBlock, asked, each),
+            )
+            for height, asked, each in zip(heights, calls, self.node.ask(calls), strict=True)
+        ]
 
     def block(self, height: int) -> tuple[BlockID, Block]:
         """Return one block without its results."""
         return self._check_height(height, self.node.get(ResultBlock, "block", height=height))
 
-    def _check_height(
-        self, height: int, found: ResultBlock | UpstreamRefused
-    ) -> tuple[BlockID, Block]:
+    def _check_height(self, height: int, found: LoadedBlock) -> tuple[BlockID, Block]:
         """Return a block, or raise its error. Raise ``MismatchedResponse`` for a block of
         another height, and ``UpstreamMismatch`` if its header does not have the reported
         hash."""

@@ -6,10 +6,13 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import cycle, islice
 from typing import Any, TypeVar
 
 from .. import jsoncodec
+from ..backends.sql.block_writes import Precomputed
+from ..domain.abci import BlockResults
+from ..domain.responses import ResultBlock
 from ..errors import (
     DecodeError,
     UpstreamError,
@@ -92,6 +95,8 @@ def _param(value: Param) -> Any:
 
 
 CallResult = jsoncodec.Raw | UpstreamRefused
+LoadedBlock = ResultBlock | UpstreamRefused
+LoadedResults = BlockResults | UpstreamRefused
 """The JSON of a call's result, or the node's error."""
 
 
@@ -211,22 +216,23 @@ class Upstream:
             )
             raise NotDecoded(self.name, reason) from None
 
-    def load_all(self, asked: Sequence[tuple[type[Any], Call, CallResult]]) -> list[Any]:
-        """Decode the results of calls, each with its type, in the same order; keep errors
+    def load_blocks(
+        self, calls: Sequence[Call], answers: Sequence[CallResult]
+    ) -> list[tuple[LoadedBlock, LoadedResults, Precomputed | None]]:
+        """Decode pairs of results of calls, of a block and of its results; keep errors
         unchanged."""
-        found = self._decoders.decode(
-            self.dialect.name,
-            [(kind, bytes(each)) for kind, _, each in asked if isinstance(each, jsoncodec.Raw)],
-        )
-        values = iter(found or ())
-        return [
-            each
-            if isinstance(each, UpstreamRefused)
-            else self.load(kind, call, each)
-            if found is None
-            else next(values)
-            for kind, call, each in asked
+        documents = [bytes(each) for each in answers if isinstance(each, jsoncodec.Raw)]
+        if len(documents) == len(answers):
+            pairs = list(zip(documents[::2], documents[1::2], strict=True))
+            found = self._decoders.decode(self.dialect.name, pairs)
+            if found is not None:
+                return [(each.found, each.results, each.precomputed) for each in found]
+        kinds = cycle((ResultBlock, BlockResults))
+        decoded: list[Any] = [
+            each if isinstance(each, UpstreamRefused) else self.load(kind, asked, each)
+            for kind, asked, each in zip(kinds, calls, answers, strict=False)
         ]
+        return [(*pair, None) for pair in zip(decoded[::2], decoded[1::2], strict=True)]
 
     def ask(self, calls: Sequence[Call], timeout: float | None = None) -> list[CallResult]:
         """Send calls; return the JSON of each result or the node's error, in the order of the

@@ -6,14 +6,15 @@ import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from flask_noderpc import SQLiteBackend, jsoncodec
+from flask_noderpc.backends.sql.block_writes import precompute
 from flask_noderpc.companion import decoding
-from flask_noderpc.companion.decoding import Decoders, Document
+from flask_noderpc.companion.decoding import DecodedBlock, Decoders, Documents
 from flask_noderpc.companion.pool import Upstreams
 from flask_noderpc.companion.reader import Reader
 from flask_noderpc.companion.upstream import NotDecoded, Upstream, call
@@ -28,16 +29,16 @@ from tests.helpers.until import until
 from .conftest import HEIGHTS, LIMITS, Serve, import_all, node_of
 from .test_import import NODES
 
-KINDS = {"block": ResultBlock, "block_results": BlockResults}
+METHODS = "block", "block_results"
 
 
 class CountingDecoders(Decoders):
-    """Decoders that count the documents that they decoded."""
+    """Decoders that count the blocks that they decoded."""
 
     done = 0
 
-    def decode(self, dialect: str, documents: Sequence[Document]) -> list[Any] | None:
-        found = super().decode(dialect, documents)
+    def decode(self, dialect: str, blocks: Sequence[Documents]) -> list[DecodedBlock] | None:
+        found = super().decode(dialect, blocks)
         self.done += len(found or ())
         return found
 
@@ -53,16 +54,16 @@ def decoders(monkeypatch: pytest.MonkeyPatch) -> Iterator[CountingDecoders]:
 
 
 @pytest.fixture(scope="module")
-def documents(chain: SampleChain) -> Callable[[str], list[Document]]:
+def documents(chain: SampleChain) -> Callable[[str], list[Documents]]:
     """Return a function that gives the blocks and results of a chain in a dialect."""
 
-    def of(dialect: str) -> list[Document]:
+    def of(dialect: str) -> list[Documents]:
         client = app_for(node_of(chain), dialect=dialect).test_client()
-        return [
-            (kind, _result(client.get(f"/{method}?height={height}").data))
+        found = [
+            [_result(client.get(f"/{method}?height={height}").data) for method in METHODS]
             for height in range(1, HEIGHTS)
-            for method, kind in KINDS.items()
         ]
+        return [(block, results) for block, results in found]
 
     return of
 
@@ -74,30 +75,44 @@ def _result(body: bytes) -> bytes:
 
 @pytest.mark.parametrize("dialect", NODES)
 def test_values_are_those_of_this_process(
-    dialect: str, decoders: CountingDecoders, documents: Callable[[str], list[Document]]
+    dialect: str, decoders: CountingDecoders, documents: Callable[[str], list[Documents]]
 ) -> None:
     """The chain has evidence, and changes of validators and parameters."""
     found = decoders.decode(dialect, documents(dialect))
 
     own = dialect_named(dialect)
-    assert found == [own.decode(kind, body) for kind, body in documents(dialect)]
+    assert found is not None
+    for each, (block_json, results_json) in zip(found, documents(dialect), strict=True):
+        block, results = (
+            own.decode(ResultBlock, block_json),
+            own.decode(BlockResults, results_json),
+        )
+        assert block.block is not None
+        assert each.found == block
+        assert each.precomputed == precompute(block.block, results)
+        # The rows have the events of transactions.
+        bare = tuple(replace(result, events=()) for result in results.tx_results)
+        assert each.results == replace(results, tx_results=bare)
 
 
 def test_what_does_not_decode_is_an_error_of_its_upstream(
-    decoders: CountingDecoders, documents: Callable[[str], list[Document]]
+    decoders: CountingDecoders, documents: Callable[[str], list[Documents]]
 ) -> None:
     some = documents("comet-0.38")[:3]
     node = Upstream("http://127.0.0.1:1", dialect="comet-0.34", decoders=decoders)
 
-    assert decoders.decode("comet-0.38", [*some, (ResultBlock, b'{"block":7}')]) is None
+    assert decoders.decode("comet-0.38", [*some, (b'{"block":7}', b"{}")]) is None
     # The process continues after an error.
     assert decoders.decode("comet-0.38", some) is not None
     with pytest.raises(NotDecoded, match="block: the result can't be decoded"):
-        node.load_all([(ResultBlock, call("block"), jsoncodec.Raw(b'{"block":7}'))])
+        node.load_blocks(
+            [call("block"), call("block_results")],
+            [jsoncodec.Raw(b'{"block":7}'), jsoncodec.Raw(b"{}")],
+        )
 
 
 def test_few_bytes_start_no_process(
-    documents: Callable[[str], list[Document]], monkeypatch: pytest.MonkeyPatch
+    documents: Callable[[str], list[Documents]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started: list[Executors] = []
 
@@ -133,14 +148,19 @@ def test_an_import_is_decoded_by_processes_which_end_with_it(
 
     assert import_all(store, upstreams) == (1, HEIGHTS - 1)
 
-    assert decoders.done >= 2 * (HEIGHTS - 1)
-    assert store.reads.block(7)[1] == chain.blocks[6].block
+    assert decoders.done >= HEIGHTS - 1
+    for item in chain.blocks[: HEIGHTS - 1]:
+        height = item.block.header.height
+        assert store.reads.block(height)[1] == item.block
+        assert store.reads.results(height) == item.results
+    # Each transaction and block is found by its events.
+    assert store.verify() == HEIGHTS - 1
     upstreams.close()
     assert processes() == set()
 
 
 def test_a_process_that_is_killed_is_replaced(
-    decoders: CountingDecoders, documents: Callable[[str], list[Document]]
+    decoders: CountingDecoders, documents: Callable[[str], list[Documents]]
 ) -> None:
     (pid,) = processes()
     os.kill(pid, signal.SIGKILL)

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from flask_noderpc import DIALECTS, ChainBackend, SQLiteBackend
 from flask_noderpc.cli import main
-from flask_noderpc.companion import lease
+from flask_noderpc.companion import history, lease
 from flask_noderpc.companion.agreement import agree
 from flask_noderpc.companion.beginning import FetchOptions
 from flask_noderpc.companion.importer import Importer
@@ -131,9 +131,13 @@ class Interrupted(Exception):
 
 
 def test_an_interrupted_import_goes_on(
-    chain: SampleChain, serve_node: Serve, store: SQLiteBackend
+    chain: SampleChain,
+    serve_node: Serve,
+    store: SQLiteBackend,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The import goes on where it was interrupted."""
+    monkeypatch.setattr(history, "_BULK", 1)
 
     def interrupt(count: int) -> None:
         raise Interrupted

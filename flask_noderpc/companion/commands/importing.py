@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     from ..beginning import FetchOptions
     from ..pool import Upstreams
 
-# Maximum number of chunks that are fetched in parallel; a chunk has some megabytes.
-_MAX_JOBS = 16
+# Maximum number of chunks that are fetched and decoded in parallel; a chunk has some megabytes.
+_MAX_CHUNKS = 32
+# One process stores the blocks that about so many decode.
+_USEFUL_JOBS = 8
 
 
 def _period(context: click.Context, option: click.Parameter, value: str) -> int:
@@ -130,6 +132,14 @@ def _period(context: click.Context, option: click.Parameter, value: str) -> int:
     help="Maximum bytes of a response.",
 )
 @click.option(
+    "--jobs",
+    type=click.IntRange(min=1, max=64),
+    default=None,
+    metavar="INTEGER",
+    help="Processes that decode, hash and pack blocks, beside the one that stores them."
+    f"  [default: one for each other core, at most {_USEFUL_JOBS}]",
+)
+@click.option(
     "--patience",
     type=click.FloatRange(min=0),
     default=60.0,
@@ -160,13 +170,15 @@ def import_blocks(
     or to add newer blocks. A server may serve the store meanwhile.
     """
     from ...backends import open_store
+    from ..decoding import spare_cores
 
     # Collect garbage less often: blocks have no reference cycles, and searching for cycles
     # would take a fifth of the time.
     gc.freeze()
     gc.set_threshold(100_000, 50, 50)
-    options = _options(given, given["concurrency"] * len(urls))
-    upstreams = _upstreams(urls, given)
+    jobs = min(spare_cores(), _USEFUL_JOBS) if given["jobs"] is None else given["jobs"]
+    options = _options(given, given["concurrency"] * len(urls) + jobs)
+    upstreams = _upstreams(urls, given, jobs)
     store = open_store(store_path(database, home))
     try:
         _import(store, upstreams, options, first, last)
@@ -177,7 +189,7 @@ def import_blocks(
         store.close()
 
 
-def _options(given: Mapping[str, Any], jobs: int) -> FetchOptions:
+def _options(given: Mapping[str, Any], chunks: int) -> FetchOptions:
     from ..beginning import FetchOptions
     from ..trust import TrustOptions
 
@@ -186,17 +198,20 @@ def _options(given: Mapping[str, Any], jobs: int) -> FetchOptions:
     if given["trust"]:
         trust = TrustOptions.parse(given["trust"], period)
     unchecked = frozenset(given["unchecked"])
-    return FetchOptions(trust, min(jobs, _MAX_JOBS), unchecked, given["chain_id"])
+    return FetchOptions(trust, min(chunks, _MAX_CHUNKS), unchecked, given["chain_id"])
 
 
-def _upstreams(urls: tuple[str, ...], given: Mapping[str, Any]) -> Upstreams:
+def _upstreams(urls: tuple[str, ...], given: Mapping[str, Any], jobs: int) -> Upstreams:
+    from ..decoding import Decoders
     from ..http import UpstreamLimits
     from ..pool import Upstreams
 
     names = ("timeout", "concurrency", "rate", "max_bytes", "patience")
     limits = UpstreamLimits(**{name: given[name] for name in names})
     addresses = addresses_of(urls, given["header"])
-    return Upstreams.from_urls(addresses, given["dialect"], limits, limits.patience)
+    return Upstreams.from_urls(
+        addresses, given["dialect"], limits, limits.patience, Decoders(jobs)
+    )
 
 
 def _import(
