@@ -1,7 +1,9 @@
 """``noderpc import`` on one core and on two, from a node that takes no time to respond.
 
-``python -m benchmarks.realistic.imports`` makes a chain with real signatures. The node responds
-from memory, as a first import, which is not measured, has filled its cache.
+``python -m benchmarks.realistic.imports chain.db`` makes a chain with real signatures. The node
+responds from memory, as a first import, which is not measured, has filled its cache. The costs
+of a block are the difference between an import of the whole chain and one of its upper half.
+With ``--postgres``, the store is a database of a private cluster, which needs PostgreSQL.
 """
 
 from __future__ import annotations
@@ -11,18 +13,21 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable
+from contextlib import nullcontext
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 from gevent.pywsgi import WSGIServer
 
 from flask_noderpc import SQLiteBackend
 from flask_noderpc.testing.node import app_for
+from tests.helpers.postgres import Cluster
 
+from ..postgres.cluster import cluster, cpu_s
 from ..process import free_port
 from .__main__ import extend
 from .content import SHAPES
@@ -51,22 +56,59 @@ def _serve(path: Path, port: int) -> None:
     WSGIServer(("127.0.0.1", port), replay, log=None).serve_forever()
 
 
-def _seconds(url: str, cores: str) -> float:
-    """Import the chain into a new store, and return how long that takes."""
+# Prints the CPU seconds of the process that stores, and of those that decode.
+_MEASURED = """
+import atexit, resource, sys
+from flask_noderpc.cli import main
+
+@atexit.register
+def said():
+    for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN):
+        used = resource.getrusage(who)
+        print("CPU", used.ru_utime + used.ru_stime, file=sys.stderr)
+
+main()
+"""
+
+
+class _Costs(NamedTuple):
+    """Seconds of an import: all, and the CPU time of each kind of process."""
+
+    seconds: float
+    storing: float
+    decoding: float
+    database: float
+
+    def per_block(self, half: _Costs, blocks: int) -> _Costs:
+        """Return the milliseconds of each block that only this import has."""
+        pairs = zip(self, half, strict=True)
+        return _Costs(*(1000 * (whole - part) / blocks for whole, part in pairs))
+
+
+def _costs(url: str, cores: str, made: Cluster | None, first: int) -> _Costs:
+    """Import a chain from a height on into a new store."""
     with TemporaryDirectory() as folder:
-        words = ["taskset", "-c", cores, str(Path(sys.executable).with_name("noderpc"))]
-        words += ["import", url, "--trust-period", "99999d"]
-        words += ["--database", str(Path(folder) / "copy.db")]
+        store = str(Path(folder) / "copy.db") if made is None else made.new_database()
+        words = ["taskset", "-c", cores, sys.executable, "-c", _MEASURED, "import", url]
+        words += ["--trust-period", "99999d", "--database", store, "--from", str(first)]
+        before = 0.0 if made is None else cpu_s(made)
         began = time.perf_counter()
-        subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
-        return time.perf_counter() - began
+        ended = subprocess.run(words, check=True, capture_output=True, text=True)
+        seconds = time.perf_counter() - began
+        database = 0.0 if made is None else cpu_s(made) - before
+        if made is not None:
+            made.drop(store)
+    lines = [line for line in ended.stderr.splitlines() if line.startswith("CPU ")]
+    storing, decoding = (float(line.split()[1]) for line in lines)
+    return _Costs(seconds, storing, decoding, database)
 
 
 @click.command()
 @click.option("--blocks", type=int, default=2_000, show_default=True)
-@click.option("--shape", type=click.Choice(list(SHAPES)), default="busy", show_default=True)
+@click.option("--shape", type=click.Choice(list(SHAPES)), default="usual", show_default=True)
+@click.option("--postgres", is_flag=True, help="Import into PostgreSQL.")
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
-def main(blocks: int, shape: str, file: Path) -> None:
+def main(blocks: int, shape: str, postgres: bool, file: Path) -> None:
     """Make a chain in FILE, and import it alternately on one core and on two."""
     store = SQLiteBackend(file)
     extend(store, SHAPES[shape], blocks, processes=2)
@@ -74,15 +116,26 @@ def main(blocks: int, shape: str, file: Path) -> None:
     port = free_port()
     node = get_context("spawn").Process(target=_serve, args=(file, port), daemon=True)
     node.start()
-    url = f"http://127.0.0.1:{port}"
-    _seconds(url, _TWO)
-    rounds = [(_seconds(url, _ONE), _seconds(url, _TWO)) for _ in range(_ROUNDS)]
-    one, two = (median(each) for each in zip(*rounds, strict=True))
-    click.echo(
-        f"{blocks / one:.0f} blocks a second on one core, {blocks / two:.0f} on two:"
-        f" {one / two:.2f} of one"
-    )
+    with cluster() if postgres else nullcontext() as made:
+        _compare(f"http://127.0.0.1:{port}", made, blocks)
     node.terminate()
+
+
+def _compare(url: str, made: Cluster | None, blocks: int) -> None:
+    middle = blocks // 2
+    _costs(url, _TWO, made, 1)
+    rounds: dict[str, list[_Costs]] = {_ONE: [], _TWO: []}
+    for _ in range(_ROUNDS):
+        for cores, found in rounds.items():
+            whole = _costs(url, cores, made, 1)
+            found.append(whole.per_block(_costs(url, cores, made, middle + 1), middle))
+    for cores, found in rounds.items():
+        each = _Costs(*(median(values) for values in zip(*found, strict=True)))
+        click.echo(
+            f"on {len(cores.split(','))} cores: {each.seconds:.1f} ms a block,"
+            f" {each.storing + each.decoding + each.database:.1f} ms of CPU: storing"
+            f" {each.storing:.1f}, decoding {each.decoding:.1f}, database {each.database:.1f}"
+        )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Decode many blocks in separate processes, while this process stores blocks.
 
-These processes also compute what the store needs of each block: hashes, packed rows and index
-entries. A decoding process is ``python -m flask_noderpc.companion.decoding FD``, with the file
+These processes also compute the hashes, packed rows and index entries of each block. A
+decoding process is ``python -m flask_noderpc.companion.decoding FD``, with the file
 descriptor of its socket as the argument.
 """
 
@@ -40,8 +40,7 @@ Documents = tuple[bytes, bytes]
 
 
 class DecodedBlock(NamedTuple):
-    """A block of a node with its results, and what the store needs of it, if that is
-    computed."""
+    """A block of a node with its results, and with its hashes, rows and index entries."""
 
     found: ResultBlock
     results: BlockResults

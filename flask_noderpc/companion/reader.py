@@ -75,7 +75,7 @@ class ReadBlock:
     block: Block
     results: BlockResults | None
     precomputed: Precomputed | None = None
-    """What the store needs of it, if a decoding process has computed that."""
+    """Hashes, rows and index entries, if a decoding process has computed them."""
 
     @property
     def height(self) -> int:

@@ -183,7 +183,7 @@ def drop_derived(at: Connection, height: int, before: ValidatorSet) -> None:
     set of the previous height."""
     if height % PRIORITIES_EACH == 0:
         return
-    # The height may be that of a block that is about to be written.
+    # The block of this height may not be written yet.
     stored = at.execute(_SET.format(heights=at.engine.heights), (height, height)).fetchone()
     found = None if stored is None else _set_of(stored[4:], height)
     if found is None:
