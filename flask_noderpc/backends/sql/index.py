@@ -11,7 +11,7 @@ event; searches check further conditions with it, and removal finds the index en
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from hashlib import blake2b
 
@@ -128,15 +128,25 @@ def _write(
     events = [[dict.fromkeys(pairs) for pairs in indexed_attributes(each)] for _, each in found]
     if kind == TX:
         _count_txs(at, [here for here, _ in found], 1)
-    ids = _ids(at, kind, [{pair for pairs in each for pair in pairs} for each in events])
+    hits = [
+        (pair, here, event)
+        for (here, _), each in zip(found, events, strict=True)
+        for event, pairs in enumerate(each)
+        for pair in pairs
+    ]
+    firsts = {}
+    if at.engine.keeps_first_hits:
+        firsts = {pair: (here, event) for pair, here, event in reversed(hits)}
+    places_pairs = [{pair for pairs in each for pair in pairs} for each in events]
+    known, added = _ids(at, kind, places_pairs, firsts)
+    ids = known | added
     id_lists = [[[ids[pair] for pair in pairs] for pairs in each] for each in events]
     at.executemany(
         f"INSERT INTO {kind}_hits (value_id, place, event) VALUES (?, ?, ?)",
         sorted(
-            (value_id, here, event)
-            for (here, _), each in zip(found, id_lists, strict=True)
-            for event, value_ids in enumerate(each)
-            for value_id in value_ids
+            (ids[pair], here, event)
+            for pair, here, event in hits
+            if pair in known or firsts.get(pair) != (here, event)
         ),
     )
     return [jsoncodec.encode(each).decode() for each in id_lists]
@@ -151,9 +161,15 @@ def _count_txs(at: Connection, places: Sequence[int], by: int) -> None:
     )
 
 
-def _ids(at: Connection, kind: str, places_pairs: Sequence[set[_Pair]]) -> dict[_Pair, int]:
-    """Insert the values of some places, counting each value once per place; return their
-    IDs."""
+def _ids(
+    at: Connection,
+    kind: str,
+    places_pairs: Sequence[set[_Pair]],
+    firsts: Mapping[_Pair, tuple[int, int]],
+) -> tuple[dict[_Pair, int], dict[_Pair, int]]:
+    """Insert the values of some places, counting each value once per place; return the IDs of
+    known values and of new ones. ``firsts`` are the hits to write into the rows of new
+    values."""
     key_ids, text = _key_ids(at, kind, places_pairs), at.engine.text
     counts = Counter(pair for pairs in places_pairs for pair in pairs)
     digests = {pair: digest(pair[1]) for pair in counts}
@@ -165,9 +181,11 @@ def _ids(at: Connection, kind: str, places_pairs: Sequence[set[_Pair]]) -> dict[
     (last,) = at.execute(f"SELECT coalesce(max(id), 0) FROM {kind}_values").fetchone()
     new = [pair for pair in counts if pair not in ids]
     added = dict(zip(new, range(last + 1, last + 1 + len(new)), strict=True))
+    columns, marks = "id, key_id, digest, value, number, places", "?, ?, ?, ?, ?, ?"
+    if firsts:
+        columns, marks = f"{columns}, place, event", f"{marks}, ?, ?"
     at.executemany(
-        f"INSERT INTO {kind}_values (id, key_id, digest, value, number, places)"
-        " VALUES (?, ?, ?, ?, ?, ?)",
+        f"INSERT INTO {kind}_values ({columns}) VALUES ({marks})",
         [
             (
                 own_id,
@@ -176,11 +194,12 @@ def _ids(at: Connection, kind: str, places_pairs: Sequence[set[_Pair]]) -> dict[
                 text(pair[1]),
                 number_text(pair[1]),
                 counts[pair],
+                *firsts.get(pair, ()),
             )
             for pair, own_id in added.items()
         ],
     )
-    return ids | added
+    return ids, added
 
 
 def _known_ids(
@@ -295,6 +314,13 @@ def _unindex(
         )
     if hits:
         _count_down(at, kind, hits)
+    if hits and at.engine.keeps_first_hits:
+        gone = at.engine.integers_param(sorted({value_id for value_id, _ in hits}))
+        at.execute(
+            f"UPDATE {kind}_values SET place = NULL, event = NULL"
+            f" WHERE {at.engine.is_one_of('id')} AND place BETWEEN ? AND ?",
+            (gone, first, last),
+        )
 
 
 def parse_value_ids(kind: str, here: int, events: str) -> list[list[int]]:
