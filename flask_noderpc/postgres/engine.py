@@ -27,6 +27,9 @@ class Postgres(Engine):
         " WHERE EXISTS (SELECT 1 FROM partitions WHERE has_leftovers))"
     )
     tx_hashes = "tx_hashes"
+    hits = "all_hits"
+    # A row of hits and its index entry take 107 bytes, and most values occur only once.
+    keeps_first_hits = True
     # Call functions with two statements: in a single statement, a height from another table
     # would be looked up in all partitions.
     header_by_hash = "SELECT * FROM noderpc_header(?)"

@@ -18,7 +18,7 @@ from ..errors import StoreError
 from . import partitions
 from .connection import Connection
 
-VERSION = 5
+VERSION = 7
 """Version of the tables, which is the number of the last step."""
 
 log = logging.getLogger("flask_noderpc.postgres")
@@ -106,8 +106,9 @@ INSERT INTO lease (id, owner, epoch, expires) VALUES (1, '', 0, 0);
 """
 
 # Event index of transactions or blocks: the values of event attributes; see sql/index.py. The
-# counts of keys and values change often, so pages keep free space for updates that need no new
-# index entry.
+# counts of keys change often, so their pages keep free space for updates that need no new index
+# entry. Pages of values don't: most values occur once, and an update leaves space for the next.
+# The first stored hit of a value is in the value's row, ``place`` and ``event``.
 _INDEX = """
 CREATE TABLE {kind}_keys (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -121,8 +122,10 @@ CREATE TABLE {kind}_values (
     digest bigint NOT NULL,
     value bytea NOT NULL,
     number text COLLATE "C",
-    places bigint NOT NULL
-) WITH (fillfactor = 80);
+    places bigint NOT NULL,
+    place bigint,
+    event bigint
+);
 CREATE INDEX {kind}_values_digest ON {kind}_values (key_id, digest);
 CREATE INDEX {kind}_values_number ON {kind}_values (key_id, number)
     WHERE number IS NOT NULL;
@@ -342,25 +345,45 @@ CREATE VIEW tx_list AS
     SELECT place >> 20 AS height, place & 1048575 AS position, encode(hash, 'hex') AS hash,
            code, gas_wanted, gas_used
     FROM txs WHERE place >= (SELECT min(height) << 20 FROM block_hashes);
+"""
+
+# All hits of both indexes, and views of them for people.
+_HIT_VIEWS = "".join(
+    f"""
+CREATE VIEW {kind}_all_hits AS
+    SELECT value_id, place, event FROM {kind}_hits
+    UNION ALL SELECT id, place, event FROM {kind}_values WHERE place IS NOT NULL;
+"""
+    for kind in ("tx", "block")
+)
+_HIT_VIEWS += """
 CREATE VIEW tx_events AS
     SELECT h.place >> 20 AS height, h.place & 1048575 AS position, h.event,
            encode(k.key, 'escape') AS key, encode(v.value, 'escape') AS value
-    FROM tx_hits AS h JOIN tx_values AS v ON v.id = h.value_id
+    FROM tx_all_hits AS h JOIN tx_values AS v ON v.id = h.value_id
     JOIN tx_keys AS k ON k.id = v.key_id
     WHERE h.place >= (SELECT min(height) << 20 FROM block_hashes);
 CREATE VIEW block_events AS
     SELECT h.place AS height, h.event,
            encode(k.key, 'escape') AS key, encode(v.value, 'escape') AS value
-    FROM block_hits AS h JOIN block_values AS v ON v.id = h.value_id
+    FROM block_all_hits AS h JOIN block_values AS v ON v.id = h.value_id
     JOIN block_keys AS k ON k.id = v.key_id;
 """
 
-# Columns that PostgreSQL should not compress: packed rows don't get smaller by compression.
+# Values that are stored already keep all their hits in the table of hits.
+_FIRST_HITS = "DROP VIEW IF EXISTS tx_events, block_events;" + "".join(
+    f"""
+ALTER TABLE {kind}_values ADD place bigint, ADD event bigint;
+ALTER TABLE {kind}_values RESET (fillfactor);
+"""
+    for kind in ("tx", "block")
+)
+
+# Columns that PostgreSQL should not compress: hashes and signatures don't get smaller.
 _EXTERNAL = (
     ("blocks", "header"),
     ("commits", '"commit"'),
     ("results", "results"),
-    ("tx_slices", "txs"),
     ("validator_sets", "members"),
     ("mempool", "tx"),
     ("app_state", "content"),
@@ -432,6 +455,24 @@ def _fill_hashes(at: Connection) -> bool:
     return True
 
 
+def _compress(at: Connection) -> None:
+    """Make PostgreSQL compress rows of transactions that it writes from now on: the keys and
+    values of events are repeated."""
+    # PostgreSQL 14 and later have LZ4, if they were built with it; its default takes four times
+    # as long.
+    has_lz4 = at.execute(
+        "SELECT 1 FROM pg_settings WHERE name = 'default_toast_compression'"
+        " AND 'lz4' = ANY(enumvals)"
+    ).fetchone()
+    # The compression of a partitioned table only applies to its new partitions.
+    for (table,) in at.execute(
+        "SELECT CAST(relid AS text) FROM pg_partition_tree('tx_slices')"
+    ).fetchall():
+        at.execute(f"ALTER TABLE {table} ALTER COLUMN txs SET STORAGE EXTENDED")
+        if has_lz4:
+            at.execute(f"ALTER TABLE {table} ALTER COLUMN txs SET COMPRESSION lz4")
+
+
 def _attach_existing(at: Connection) -> None:
     partitions.add_existing(at)
     # Apply the setting to the new partitioned tables; other tables have it already.
@@ -448,6 +489,9 @@ _STEPS = (
     _Step(_STATE_ORDER, 3),
     # Stop processes of version 4, which would not write checksums.
     _Step(_CHECKSUMS_FILLED, 5, _CHECKSUMS, fill_checksums),
+    _Step("", 5, after=_compress),
+    # Stop processes of version 6, which would not find first hits.
+    _Step(_FIRST_HITS + _HIT_VIEWS, 7),
 )
 
 # Lock that waits for write transactions in flight and blocks new ones, because each one first
@@ -558,7 +602,7 @@ def _create(at: Connection) -> None:
         )
     indexes = [_INDEX.format(kind=kind) for kind in ("tx", "block")]
     tables = (_CHAIN, _STATE_ORDER, *indexes, _MEMPOOL, _TX_COUNTS, _HASHES, _PARTITIONED)
-    for script in (*tables, _TRIGGERS, _VIEWS):
+    for script in (*tables, _TRIGGERS, _VIEWS, _HIT_VIEWS):
         at.script(script)
         if script is _CHAIN:
             # Create the tables of features before the others: otherwise, rows of the catalog
@@ -566,6 +610,7 @@ def _create(at: Connection) -> None:
             for name in sorted(hits.new_indexes(at)):
                 at.engine.make_hit_tables(at, name)
     _keep_uncompressed(at, [table for table, _ in _EXTERNAL])
+    _compress(at)
     at.execute("INSERT INTO noderpc_schema VALUES (?, ?)", (VERSION, _STEPS[-1].oldest))
 
 

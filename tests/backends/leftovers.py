@@ -16,19 +16,21 @@ def assert_no_leftovers(store: ChainStore, base: int) -> None:
             return at.execute(sql).fetchone()[0]
 
         heights = dict.fromkeys(("blocks", "results", "evidence"), "height")
-        places = dict.fromkeys(("txs", "tx_slices", "tx_hits"), "place >> 20")
-        for table, height in {**heights, **places, "block_hits": "place"}.items():
+        tx_hits, block_hits = (f"{kind}_{at.engine.hits}" for kind in ("tx", "block"))
+        places = dict.fromkeys(("txs", "tx_slices", tx_hits), "place >> 20")
+        for table, height in {**heights, **places, block_hits: "place"}.items():
             assert (one(f"SELECT min({height}) FROM {table}") or base) >= base, table
         for table in ("commits", "missed_votes"):
             assert (one(f"SELECT min(height) FROM {table}") or base) >= base - 1
         for kind in ("tx", "block"):
+            all_hits = f"{kind}_{at.engine.hits} AS h"
             counted = (
-                f"SELECT value_id, count(DISTINCT place) FROM {kind}_hits GROUP BY value_id"
+                f"SELECT value_id, count(DISTINCT place) FROM {all_hits} GROUP BY value_id"
             )
             kept = f"SELECT id, places FROM {kind}_values"
             assert sorted(at.execute(counted)) == sorted(at.execute(kept))
             counted = (
-                f"SELECT key_id, count(DISTINCT place) FROM {kind}_hits"
+                f"SELECT key_id, count(DISTINCT h.place) FROM {all_hits}"
                 f" JOIN {kind}_values ON id = value_id GROUP BY key_id"
             )
             kept = f"SELECT id, places FROM {kind}_keys"

@@ -24,6 +24,8 @@ CHANGES = (
     ("metadata", "content = '\\x00'", "metadata: the row of key 0x6e6f7465"),
     ("mempool", "tx = '\\x00'", "mempool: transaction 1"),
     ("txs", "gas_used = gas_used + 1", "block 1"),
+    ("tx_values", "event = event + 9", "block 1"),
+    ("tx_values", "place = NULL, event = NULL", "block 1"),
     ("block_hashes", "hash = '\\x00' WHERE height = 2", "block 2"),
     ("tx_hashes", "place = place + 1 WHERE place >> 20 = 2", "height 2"),
 )

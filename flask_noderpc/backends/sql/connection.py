@@ -73,6 +73,11 @@ class Engine(ABC):
     tx_hashes = "txs"
     """Table whose columns ``hash``, ``code`` and ``place`` (height and index) locate
     transactions."""
+    hits = "hits"
+    """Suffix of the table or view that lists all hits of an event index."""
+    keeps_first_hits = False
+    """True if the row of a value has the first stored hit of the value, in its columns
+    ``place`` and ``event``, and the table of hits has the other hits."""
     header_by_hash = "SELECT height, header FROM blocks WHERE hash = ?"
     """SELECT of the block with a hash."""
     # As in CometBFT, a later failure does not hide an earlier success.

@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from decimal import Decimal
 from hashlib import blake2b
-from itertools import islice
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -38,6 +37,7 @@ _EXPONENTS = 50_000
 _NINES = str.maketrans("0123456789", "9876543210")
 
 _Value = tuple[str, str, int, str | None]
+_Hit = tuple[int, int, int]
 
 
 class Entries(NamedTuple):
@@ -164,18 +164,64 @@ def write(
     """Write the entries of some places; return the column ``events`` of each place."""
     if kind == TX:
         _count_txs(at, [here for _, of_entries in found for here in of_entries], 1)
-    ids = iter(_ids(at, kind, [each for each, _ in found]))
-    rows, texts = list[tuple[int, int, int]](), dict[int, str]()
+    counts = _counts(each for each, _ in found)
+    of_keys = sum((Counter(each.keys) for each, _ in found), Counter[str]())
+    key_ids = _key_ids(at, kind, of_keys)
+    ids = _known_ids(at, kind, key_ids, counts)
+    at.executemany(
+        f"UPDATE {kind}_values SET places = places + ? WHERE id = ?",
+        sorted(((counts[value], own_id) for value, own_id in ids.items()), key=itemgetter(1)),
+    )
+    (last,) = at.execute(f"SELECT coalesce(max(id), 0) FROM {kind}_values").fetchone()
+    # In the order of the index by digest, rows that are neighbours are written together.
+    new = sorted((each for each in counts if each not in ids), key=itemgetter(0, 2))
+    ids |= zip(new, range(last + 1, last + 1 + len(new)), strict=True)
+    hits, texts = _hits(found, ids)
+    firsts: Mapping[int, _Hit] = {}
+    if at.engine.keeps_first_hits:
+        firsts = {hit[0]: hit for hit in reversed(hits) if hit[0] > last}
+        hits = [hit for hit in hits if firsts.get(hit[0]) != hit]
+    columns, marks = "id, key_id, digest, value, number, places", "?, ?, ?, ?, ?, ?"
+    if firsts:
+        columns, marks = f"{columns}, place, event", f"{marks}, ?, ?"
+    text = at.engine.text
+    at.executemany(
+        f"INSERT INTO {kind}_values ({columns}) VALUES ({marks})",
+        [
+            (
+                *(ids[each], key_ids[each[0]], each[2], text(each[1]), each[3], counts[each]),
+                *firsts.get(ids[each], (0,))[1:],
+            )
+            for each in new
+        ],
+    )
+    at.executemany(f"INSERT INTO {kind}_hits (value_id, place, event) VALUES (?, ?, ?)", hits)
+    return texts
+
+
+def _counts(found: Iterable[Entries]) -> dict[_Value, int]:
+    counts: dict[_Value, int] = {}
+    for each in found:
+        for value, count in zip(each.values, each.counts, strict=True):
+            if count:
+                counts[value] = counts.get(value, 0) + count
+    return counts
+
+
+def _hits(
+    found: Iterable[tuple[Entries, Sequence[int]]], ids: Mapping[_Value, int]
+) -> tuple[list[_Hit], dict[int, str]]:
+    """Return the sorted rows of hits, and the column ``events`` of each place."""
+    hits, texts = list[_Hit](), dict[int, str]()
     for each, of_entries in found:
-        own = list(islice(ids, len(each.values)))
+        # The values of places that are left out are not stored.
+        own = [ids.get(value, 0) for value in each.values]
         for here, of_events in zip(of_entries, each.of_places, strict=True):
             id_lists = [[own[number] for number in numbers] for numbers in of_events]
             texts[here] = jsoncodec.encode(id_lists).decode()
             for event, value_ids in enumerate(id_lists):
-                rows += [(value_id, here, event) for value_id in value_ids]
-    rows.sort()
-    at.executemany(f"INSERT INTO {kind}_hits (value_id, place, event) VALUES (?, ?, ?)", rows)
-    return texts
+                hits += [(value_id, here, event) for value_id in value_ids]
+    return sorted(hits), texts
 
 
 def _count_txs(at: Connection, places: Sequence[int], by: int) -> None:
@@ -185,40 +231,6 @@ def _count_txs(at: Connection, places: Sequence[int], by: int) -> None:
         " ON CONFLICT (heights) DO UPDATE SET txs = tx_counts.txs + excluded.txs",
         [(heights, by * count) for heights, count in counts.items()],
     )
-
-
-def _ids(at: Connection, kind: str, found: Sequence[Entries]) -> list[int]:
-    """Insert the values of some entries, counting each value once per place; return the ID of
-    each entry's values, one entry after the other."""
-    counts, of_keys = dict[_Value, int](), Counter[str]()
-    for each in found:
-        of_keys.update(each.keys)
-        for value, count in zip(each.values, each.counts, strict=True):
-            if count:
-                counts[value] = counts.get(value, 0) + count
-    key_ids = _key_ids(at, kind, of_keys)
-    ids = _known_ids(at, kind, key_ids, counts)
-    at.executemany(
-        f"UPDATE {kind}_values SET places = places + ? WHERE id = ?",
-        sorted(
-            ((counts[value], value_id) for value, value_id in ids.items()), key=itemgetter(1)
-        ),
-    )
-    (last,) = at.execute(f"SELECT coalesce(max(id), 0) FROM {kind}_values").fetchone()
-    # In the order of the index by digest, rows that are neighbours are written together.
-    new = sorted((each for each in counts if each not in ids), key=itemgetter(0, 2))
-    ids |= zip(new, range(last + 1, last + 1 + len(new)), strict=True)
-    text = at.engine.text
-    at.executemany(
-        f"INSERT INTO {kind}_values (id, key_id, digest, value, number, places)"
-        " VALUES (?, ?, ?, ?, ?, ?)",
-        [
-            (ids[each], key_ids[each[0]], each[2], text(each[1]), each[3], counts[each])
-            for each in new
-        ],
-    )
-    # The values of places that are left out are not stored.
-    return [ids.get(value, 0) for each in found for value in each.values]
 
 
 def _known_ids(
@@ -336,6 +348,13 @@ def _unindex(
         )
     if hits:
         _count_down(at, kind, hits)
+    if hits and at.engine.keeps_first_hits:
+        gone = at.engine.integers_param(sorted({value_id for value_id, _ in hits}))
+        at.execute(
+            f"UPDATE {kind}_values SET place = NULL, event = NULL"
+            f" WHERE {at.engine.is_one_of('id')} AND place BETWEEN ? AND ?",
+            (gone, first, last),
+        )
 
 
 def parse_value_ids(kind: str, here: int, events: str) -> list[list[int]]:

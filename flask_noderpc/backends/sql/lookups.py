@@ -115,7 +115,9 @@ def _check_hits(
         names,
     )
     hits = [(each, here, number) for number, event in enumerate(value_ids) for each in event]
-    has = partial(_has, at, f"{kind}_hits WHERE value_id = ? AND place = ? AND event = ?")
+    has = partial(
+        _has, at, f"{kind}_{at.engine.hits} WHERE value_id = ? AND place = ? AND event = ?"
+    )
     _expect(height, "events", all(map(has, hits)), True)
 
 
@@ -190,8 +192,8 @@ def check_counts(at: Connection) -> None:
                 "tx_counts: the counts differ from the number of transactions: restore a backup"
             )
     for kind in (index.TX, index.BLOCK):
-        places = f"SELECT count(DISTINCT place) FROM {kind}_hits"
-        of_base = f"place >= {bases[kind]}"
+        places = f"SELECT count(DISTINCT h.place) FROM {kind}_{at.engine.hits} AS h"
+        of_base = f"h.place >= {bases[kind]}"
         of_value = f"{places} WHERE value_id = o.id AND {of_base}"
         of_key = (
             f"{places} JOIN {kind}_values AS v ON v.id = value_id WHERE v.key_id = o.id"
@@ -207,7 +209,8 @@ def check_counts(at: Connection) -> None:
                     " restore a backup"
                 )
         orphan = (
-            f"{kind}_hits WHERE value_id NOT IN (SELECT id FROM {kind}_values) AND {of_base}"
+            f"{kind}_hits AS h WHERE value_id NOT IN (SELECT id FROM {kind}_values)"
+            f" AND {of_base}"
         )
         if _has(at, orphan, ()):
             raise InvalidBlock(

@@ -147,7 +147,7 @@ def _page_of_value(
     """Find all places with one value; return their number, which is stored, and the page."""
     plan.check(min(page.offset, total))
     found = at.execute(
-        f"SELECT DISTINCT place FROM {plan.kind}_hits WHERE value_id = ?"
+        f"SELECT DISTINCT place FROM {plan.hits} WHERE value_id = ?"
         f" AND place BETWEEN ? AND ? ORDER BY place {_order(page)} LIMIT ? OFFSET ?",
         (value_id, plan.low, plan.high, page.limit, page.offset),
     ).fetchall()
@@ -189,6 +189,11 @@ class _Plan(NamedTuple):
     values: dict[Term, tuple[int, int]]
     max_rows: int
     """Maximum number of rows that the search may read."""
+
+    @property
+    def hits(self) -> str:
+        """Table or view of all hits."""
+        return f"{self.kind}_{self.engine.hits}"
 
     def check(self, rows: int) -> None:
         """Raise :exc:`SearchTooCostly` for too many rows, if the engine does not limit them by
@@ -272,12 +277,12 @@ class _Plan(NamedTuple):
             )
         if term in self.values:
             return _SQL(
-                f"{self.kind}_hits AS d WHERE d.value_id = ? AND d.place BETWEEN ? AND ?",
+                f"{self.hits} AS d WHERE d.value_id = ? AND d.place BETWEEN ? AND ?",
                 (self.values[term][0], *between),
             )
         demand = self._demand(term, "v")
         return _SQL(
-            f"{self.kind}_values AS v CROSS JOIN {self.kind}_hits AS d"
+            f"{self.kind}_values AS v CROSS JOIN {self.hits} AS d"
             f" WHERE d.value_id = v.id AND {demand.text} AND d.place BETWEEN ? AND ?",
             (*demand.args, *between),
         )
@@ -286,7 +291,7 @@ class _Plan(NamedTuple):
         """Return an SQL condition: the same event also matches this term."""
         if term in self.values:
             return _SQL(
-                f" AND EXISTS (SELECT 1 FROM {self.kind}_hits WHERE value_id = ?"
+                f" AND EXISTS (SELECT 1 FROM {self.hits} WHERE value_id = ?"
                 " AND place = d.place AND event = d.event)",
                 (self.values[term][0],),
             )
