@@ -14,9 +14,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from hashlib import blake2b
+from itertools import islice
 
 from ... import jsoncodec
-from ...domain.abci import BlockResults, Event, ExecTxResult
+from ...domain.abci import BlockResults, Event, ExecTxResult, PackedEvents
 from ...domain.search import indexed_attributes, parse_number
 from ...event_aliases import searchable
 from .blocks import places
@@ -31,6 +32,8 @@ COUNT_BUCKET_BITS = 10
 """Number of low bits of a height that rows of ``tx_counts`` ignore: a row counts the indexed
 transactions of 1,024 heights."""
 
+# Number of events of a large block that are indexed together.
+_EVENTS_TOGETHER = 2_000
 _EXPONENTS = 50_000
 _NINES = str.maketrans("0123456789", "9876543210")
 
@@ -123,6 +126,13 @@ def _write(
     at: Connection, kind: str, found: Sequence[tuple[int, Sequence[Event]]]
 ) -> list[str]:
     """Index the events of some places; return the column ``events`` of each place."""
+    if any(isinstance(events, PackedEvents) for _, events in found):
+        return [
+            _write_large(at, kind, here, events)
+            if isinstance(events, PackedEvents)
+            else _write(at, kind, [(here, events)])[0]
+            for here, events in found
+        ]
     if not found:
         return []
     events = [[dict.fromkeys(pairs) for pairs in indexed_attributes(each)] for _, each in found]
@@ -142,6 +152,25 @@ def _write(
     return [jsoncodec.encode(each).decode() for each in id_lists]
 
 
+def _write_large(at: Connection, kind: str, here: int, events: PackedEvents) -> str:
+    """Index many events of one place, a few at a time; return the column ``events``."""
+    if kind == TX:
+        _count_txs(at, [here], 1)
+    remaining, seen = iter(enumerate(indexed_attributes(events))), set[str | int]()
+    id_lists = bytearray(b"[")
+    while some := list(islice(remaining, _EVENTS_TOGETHER)):
+        ids = _ids(at, kind, [{pair for _, pairs in some for pair in pairs}], seen)
+        event_ids = [(event, [*{ids[pair]: None for pair in pairs}]) for event, pairs in some]
+        at.executemany(
+            f"INSERT INTO {kind}_hits (value_id, place, event) VALUES (?, ?, ?)",
+            sorted((own_id, here, event) for event, found in event_ids for own_id in found),
+        )
+        for _, found in event_ids:
+            id_lists += jsoncodec.encode(found) + b","
+    id_lists[-1:] = b"]"
+    return id_lists.decode()
+
+
 def _count_txs(at: Connection, places: Sequence[int], by: int) -> None:
     counts = Counter(here >> POSITION_BITS + COUNT_BUCKET_BITS for here in places)
     at.executemany(
@@ -151,16 +180,26 @@ def _count_txs(at: Connection, places: Sequence[int], by: int) -> None:
     )
 
 
-def _ids(at: Connection, kind: str, places_pairs: Sequence[set[_Pair]]) -> dict[_Pair, int]:
+def _ids(
+    at: Connection,
+    kind: str,
+    places_pairs: Sequence[set[_Pair]],
+    seen: set[str | int] | None = None,
+) -> dict[_Pair, int]:
     """Insert the values of some places, counting each value once per place; return their
-    IDs."""
-    key_ids, text = _key_ids(at, kind, places_pairs), at.engine.text
+    IDs.
+
+    ``seen`` has the keys and the IDs of values that are already counted, if the values belong
+    to one large place; the keys and IDs of this call are added to it.
+    """
+    seen = set() if seen is None else seen
+    key_ids, text = _key_ids(at, kind, places_pairs, seen), at.engine.text
     counts = Counter(pair for pairs in places_pairs for pair in pairs)
     digests = {pair: digest(pair[1]) for pair in counts}
     ids = _known_ids(at, kind, key_ids, digests)
     at.executemany(
         f"UPDATE {kind}_values SET places = places + ? WHERE id = ?",
-        [(counts[pair], value_id) for pair, value_id in ids.items()],
+        [(counts[pair], value_id) for pair, value_id in ids.items() if value_id not in seen],
     )
     (last,) = at.execute(f"SELECT coalesce(max(id), 0) FROM {kind}_values").fetchone()
     new = [pair for pair in counts if pair not in ids]
@@ -180,6 +219,7 @@ def _ids(at: Connection, kind: str, places_pairs: Sequence[set[_Pair]]) -> dict[
             for pair, own_id in added.items()
         ],
     )
+    seen.update(key_ids, ids.values(), added.values())
     return ids | added
 
 
@@ -205,13 +245,15 @@ def _known_ids(
     return {pair: value_id for pair, value_id in found if pair in digests}
 
 
-def _key_ids(at: Connection, kind: str, places_pairs: Sequence[set[_Pair]]) -> dict[str, int]:
+def _key_ids(
+    at: Connection, kind: str, places_pairs: Sequence[set[_Pair]], seen: set[str | int]
+) -> dict[str, int]:
     counts = Counter(key for pairs in places_pairs for key in {key for key, _ in pairs})
     at.executemany(
         f"INSERT INTO {kind}_keys AS k (key, places) VALUES (?, ?)"
         f" ON CONFLICT ({at.engine.unique_key('key')})"
         " DO UPDATE SET places = k.places + excluded.places",
-        [(at.engine.text(key), count) for key, count in counts.items()],
+        [(at.engine.text(key), 0 if key in seen else n) for key, n in counts.items()],
     )
     found = at.each(_key_sql(at, kind), [(at.engine.text(key),) for key in counts])
     return {key: int(rows[0][0]) for key, rows in zip(counts, found, strict=True)}
