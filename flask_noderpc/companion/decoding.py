@@ -16,6 +16,7 @@ from io import BytesIO
 from operator import attrgetter
 from typing import Any
 
+from .. import jsoncodec
 from ..errors import DecodeError, ExecutionFailed
 from ..executors.pool import Executors, module_command
 from ..executors.process import serve
@@ -24,13 +25,15 @@ from ..wire.dialects import dialect_named
 
 # Decode fewer bytes here: sending them to another process would take longer.
 _WORTH_BYTES = 200_000
+# Decode more bytes here, where it takes less memory: a block's results may have 50 MB.
+_MOST_BYTES = 10_000_000
 # Two processes decode about as many blocks per second as one process stores.
 _MAX_PROCESSES = 2
 # Each fetching thread has at most one job, so the queue is never full; the seconds limit the
 # time in the queue and for decoding.
 _QUEUE_SIZE, _PATIENCE_S = 64, 60.0
 
-Document = tuple[type[Any], bytes]
+Document = tuple[type[Any], jsoncodec.Document]
 """Type to decode, and its JSON."""
 
 
@@ -49,15 +52,16 @@ class Decoders:
     def decode(self, dialect: str, documents: Sequence[Document]) -> list[Any] | None:
         """Return the decoded documents, or ``None`` if the caller must decode them: if a
         document is invalid, the documents are short, or no process is available."""
-        size = sum(len(document) for _, document in documents)
-        if not self._count or size < _WORTH_BYTES:
+        size = sum(len(memoryview(document)) for _, document in documents)
+        if not self._count or not _WORTH_BYTES <= size <= _MOST_BYTES:
             return None
         if not self._executors.is_ready():
             # The processes take a while to start; meanwhile the caller decodes.
             self._executors.start()
             return None
         try:
-            found = self._executors.run(_Decode(dialect, tuple(documents)), _PATIENCE_S)
+            job = _Decode(dialect, tuple((kind, bytes(each)) for kind, each in documents))
+            found = self._executors.run(job, _PATIENCE_S)
         except (ExecutionFailed, DecodeError):
             return None
         values: list[Any] = pickle.loads(found)
@@ -84,7 +88,7 @@ class _Decode:
     """A job for a decoding process: returns the decoded documents, pickled."""
 
     dialect: str
-    documents: tuple[Document, ...]
+    documents: tuple[tuple[type[Any], bytes], ...]
 
     def __call__(self, named: Callable[[str], Dialect]) -> bytes:
         dialect = named(self.dialect)

@@ -203,7 +203,7 @@ class Upstream:
     def load(self, result: type[T], asked: Call, found: jsoncodec.Raw) -> T:
         """Decode the JSON of the result of a call."""
         try:
-            return self.dialect.decode(result, bytes(found))
+            return self.dialect.decode(result, found)
         except DecodeError as error:
             reason = (
                 f"{asked}: the result can't be decoded: {error};"
@@ -216,7 +216,7 @@ class Upstream:
         unchanged."""
         found = self._decoders.decode(
             self.dialect.name,
-            [(kind, bytes(each)) for kind, _, each in asked if isinstance(each, jsoncodec.Raw)],
+            [(kind, each) for kind, _, each in asked if isinstance(each, jsoncodec.Raw)],
         )
         values = iter(found or ())
         return [
