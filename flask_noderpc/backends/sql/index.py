@@ -11,7 +11,7 @@ event; searches check further conditions with it, and removal finds the index en
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from hashlib import blake2b
 from itertools import islice
@@ -354,26 +354,41 @@ def _damaged(kind: str, here: int, cause: str) -> DamagedRow:
 
 def _count_down(at: Connection, kind: str, hits: Sequence[tuple[int, int]]) -> None:
     gone = Counter(value_id for value_id, _ in hits)
-    is_one = at.engine.is_one_of("id")
-    key_ids = dict(
-        at.execute(
-            f"SELECT id, key_id FROM {kind}_values WHERE {is_one}",
-            (at.engine.integers_param(list(gone)),),
-        )
-    )
-    for value_id, here in hits:
-        if value_id not in key_ids:
-            raise _damaged(kind, here, f"value {value_id} is missing")
+    rows = _counts(at, f"{kind}_values", "key_id", gone)
+    key_ids = {value_id: key_id for value_id, key_id, _ in rows}
+    if len(key_ids) < len(gone):
+        value_id, here = next(hit for hit in hits if hit[0] not in key_ids)
+        raise _damaged(kind, here, f"value {value_id} is missing")
+    _subtract(at, f"{kind}_values", rows, gone)
     keys_gone = Counter(
         key for key, _ in {(key_ids[value_id], here) for value_id, here in hits}
     )
-    for table, counts in ((f"{kind}_values", gone), (f"{kind}_keys", keys_gone)):
-        at.executemany(
-            f"UPDATE {table} SET places = places - ? WHERE id = ?",
-            [(count, own_id) for own_id, count in counts.items()],
-        )
-        # Delete by ID: a statement for all rows without places would read the whole table.
-        at.execute(
-            f"DELETE FROM {table} WHERE {is_one} AND places = 0",
-            (at.engine.integers_param(list(counts)),),
-        )
+    keys = f"{kind}_keys"
+    _subtract(at, keys, _counts(at, keys, "id", keys_gone), keys_gone)
+
+
+_Counts = Sequence[tuple[int, int, int]]
+
+
+def _counts(at: Connection, table: str, column: str, own_ids: Iterable[int]) -> _Counts:
+    """Return the IDs of rows with a further column and their numbers of places."""
+    found = at.execute(
+        f"SELECT id, {column}, places FROM {table} WHERE {at.engine.is_one_of('id')}",
+        (at.engine.integers_param(sorted(own_ids)),),
+    )
+    return found.fetchall()
+
+
+def _subtract(at: Connection, table: str, rows: _Counts, gone: Mapping[int, int]) -> None:
+    """Subtract from the numbers of places of rows; delete rows that have no place left."""
+    engine, ids_of_counts = at.engine, dict[int, list[int]]()
+    for own_id, _, total in rows:
+        count = gone[own_id]
+        # Most values have one place: their rows (the key 0) are deleted without an update.
+        ids_of_counts.setdefault(count if total > count else 0, []).append(own_id)
+    unused = engine.integers_param(ids_of_counts.pop(0, []))
+    at.execute(f"DELETE FROM {table} WHERE {engine.is_one_of('id')}", (unused,))
+    at.executemany(
+        f"UPDATE {table} SET places = places - ? WHERE {engine.is_one_of('id')}",
+        [(count, engine.integers_param(ids)) for count, ids in ids_of_counts.items()],
+    )
