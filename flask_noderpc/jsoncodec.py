@@ -7,18 +7,19 @@ import codecs
 import os
 import re
 import sys
+from collections.abc import Iterable
 from functools import lru_cache
 from itertools import accumulate
 from typing import Any, TypeVar, overload
 
 import msgspec
 
-from .concurrency import native_lock
+from .concurrency import in_turns, native_lock
 
 Raw = msgspec.Raw
 Struct = msgspec.Struct
 T = TypeVar("T")
-Document = bytes | bytearray
+Document = bytes | bytearray | memoryview | Raw
 _LARGE_BYTES = 1 << 20
 
 
@@ -80,11 +81,11 @@ def _checked(document: Document) -> Document | str:
     A large document is checked in pieces and returned as bytes: as a ``str`` it could take
     four times as much memory.
     """
-    size = len(document)
-    if size <= _LARGE_BYTES:
-        return str(document, "utf-8")
-    decoder = codecs.getincrementaldecoder("utf-8")()
     with memoryview(document) as view:
+        size = len(view)
+        if size <= _LARGE_BYTES:
+            return str(view, "utf-8")
+        decoder = codecs.getincrementaldecoder("utf-8")()
         for at in range(0, size, _LARGE_BYTES):
             decoder.decode(view[at : at + _LARGE_BYTES], at + _LARGE_BYTES >= size)
     return document
@@ -108,6 +109,42 @@ def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
         return msgspec.json.Decoder(kind)
 
 
+# Decode JSON as a whole up to this size: it takes little memory.
+_SMALL_BYTES = 1 << 10
+
+
+def is_large(document: Document) -> bool:
+    """Return true for a document that should not be decoded as a whole: the objects take up to
+    ten times its size."""
+    return memoryview(document).nbytes > _LARGE_BYTES
+
+
+def opened(value: Any) -> Any:
+    """Return the content of a ``Raw``, and other values unchanged. Lists of more than 1 KiB
+    have ``Raw`` elements, which are opened one by one to save memory."""
+    if type(value) is not Raw:
+        return value
+    view = memoryview(value)
+    begin = bytes(view[:1]) if len(view) > _SMALL_BYTES else b""
+    if begin == b"[":
+        return decode(view, list[Raw])
+    if begin == b"{":
+        members: dict[str, Raw] = decode(view, dict[str, Raw])
+        return {name: opened(each) for name, each in members.items()}
+    return decode(view)
+
+
+def encode_each(values: Iterable[object]) -> Raw:
+    """Encode a list value by value, as JSON to be embedded in another document; let other
+    requests run in between."""
+    body = bytearray(b"[")
+    for value in in_turns(values):
+        body += msgspec.json.encode(value)
+        body += b","
+    body[-1:] = b"]"
+    return Raw(body)
+
+
 def encode(value: object) -> bytes:
     """Encode a value as compact JSON."""
     return msgspec.json.encode(value)
@@ -126,6 +163,7 @@ def pretty(value: object) -> bytes:
 
 _PACKER = msgspec.msgpack.Encoder()
 _UNPACKER = msgspec.msgpack.Decoder()
+_ELEMENTS = msgspec.msgpack.Decoder(list[Raw])
 
 
 def pack(value: object) -> bytes:
@@ -133,10 +171,32 @@ def pack(value: object) -> bytes:
     return _PACKER.encode(value)
 
 
-def unpack(packed: bytes | memoryview) -> Any:
+def pack_each(values: Iterable[object]) -> bytearray:
+    """Encode a list as MessagePack, value by value."""
+    # 0xdd begins an array whose length has 32 bits.
+    packed = bytearray(b"\xdd\0\0\0\0")
+    count = 0
+    for value in values:
+        packed += _PACKER.encode(value)
+        count += 1
+    packed[1:5] = count.to_bytes(4)
+    return packed
+
+
+def unpack(packed: Document) -> Any:
     """Decode MessagePack; raise :exc:`ValueError` for other bytes."""
+    return _unpack(packed, _UNPACKER)
+
+
+def elements(packed: Document) -> list[Raw]:
+    """Return the packed elements of a list in MessagePack; raise :exc:`ValueError` for other
+    bytes."""
+    return _unpack(packed, _ELEMENTS)
+
+
+def _unpack(packed: Document, decoder: msgspec.msgpack.Decoder[T]) -> T:
     try:
-        return _UNPACKER.decode(packed)
+        return decoder.decode(packed)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise ValueError(str(error)) from None
 

@@ -113,11 +113,12 @@ def _result(shape: Shape, random: Random) -> ExecTxResult:
         data=b"\x12\x26\n$/cosmos.bank.v1beta1.MsgSendResponse",
         gas_wanted=200_000,
         gas_used=random.randrange(60_000, 120_000),
-        events=tuple(_events(shape.attributes, random)),
+        events=tuple(events_of(shape.attributes, random)),
     )
 
 
-def _events(count: int, random: Random) -> Iterator[Event]:
+def events_of(count: int, random: Random) -> Iterator[Event]:
+    """Yield the events of a MsgSend, again and again, until they have ``count`` attributes."""
     values = _values(random)
     for kind, keys in cycle(_SEND):
         if count <= 0:

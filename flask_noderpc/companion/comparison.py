@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -123,7 +124,7 @@ def unproven_values(results: BlockResults) -> dict[str, Any]:
     }
 
 
-def _plain(events: tuple[Event, ...]) -> list[tuple[str, list[tuple[bytes, bytes]]]]:
+def _plain(events: Sequence[Event]) -> list[tuple[str, list[tuple[bytes, bytes]]]]:
     """Return types, keys and values of events, without attributes that some versions add."""
     return [
         (

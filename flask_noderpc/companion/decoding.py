@@ -14,10 +14,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from io import BytesIO
-from itertools import chain
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+from .. import jsoncodec
 from ..backends.sql.block_writes import Precomputed, precomputed_apart
 from ..domain.abci import BlockResults
 from ..domain.responses import ResultBlock
@@ -29,13 +29,15 @@ from ..wire.dialects import dialect_named
 
 # Decode fewer bytes here: sending them to another process would take longer.
 _WORTH_BYTES = 200_000
+# Decode larger documents here, where that takes less memory: a block's results may have 50 MB.
+_MOST_BYTES = 10_000_000
 # A companion that follows a chain leaves the other cores to its server.
 _FEW = 2
 # Each fetching thread has at most one job, so the queue is never full; the seconds limit the
 # time in the queue and for decoding.
 _QUEUE_SIZE, _PATIENCE_S = 64, 60.0
 
-Documents = tuple[bytes, bytes]
+Documents = tuple[jsoncodec.Document, jsoncodec.Document]
 """JSON of a block, and of its results."""
 
 
@@ -64,14 +66,16 @@ class Decoders:
     def decode(self, dialect: str, blocks: Sequence[Documents]) -> list[DecodedBlock] | None:
         """Return the decoded blocks, or ``None`` if the caller must decode them: if a document
         is invalid, the documents are short, or no process is available."""
-        if not self._count or sum(map(len, chain.from_iterable(blocks))) < _WORTH_BYTES:
+        sizes = [len(memoryview(each)) for pair in blocks for each in pair]
+        if not self._count or sum(sizes) < _WORTH_BYTES or max(sizes) > _MOST_BYTES:
             return None
         if not self._executors.is_ready():
             # The processes take a while to start; meanwhile the caller decodes.
             self._executors.start()
             return None
         try:
-            found = self._executors.run(_Decode(dialect, tuple(blocks)), _PATIENCE_S)
+            job = _Decode(dialect, [(bytes(block), bytes(found)) for block, found in blocks])
+            found = self._executors.run(job, _PATIENCE_S)
         except (ExecutionFailed, DecodeError):
             return None
         values: list[DecodedBlock] = pickle.loads(found)
@@ -99,7 +103,7 @@ class _Decode:
     """A job for a decoding process: returns the decoded blocks, pickled."""
 
     dialect: str
-    blocks: tuple[Documents, ...]
+    blocks: list[tuple[bytes, bytes]]
 
     def __call__(self, named: Callable[[str], Dialect]) -> bytes:
         dialect = named(self.dialect)

@@ -95,9 +95,9 @@ def _param(value: Param) -> Any:
 
 
 CallResult = jsoncodec.Raw | UpstreamRefused
+"""The JSON of a call's result, or the node's error."""
 LoadedBlock = ResultBlock | UpstreamRefused
 LoadedResults = BlockResults | UpstreamRefused
-"""The JSON of a call's result, or the node's error."""
 
 
 class NotDecoded(Unusable):
@@ -208,7 +208,7 @@ class Upstream:
     def load(self, result: type[T], asked: Call, found: jsoncodec.Raw) -> T:
         """Decode the JSON of the result of a call."""
         try:
-            return self.dialect.decode(result, bytes(found))
+            return self.dialect.decode(result, found)
         except DecodeError as error:
             reason = (
                 f"{asked}: the result can't be decoded: {error};"
@@ -221,7 +221,7 @@ class Upstream:
     ) -> list[tuple[LoadedBlock, LoadedResults, Precomputed | None]]:
         """Decode pairs of results of calls, of a block and of its results; keep errors
         unchanged."""
-        documents = [bytes(each) for each in answers if isinstance(each, jsoncodec.Raw)]
+        documents = [each for each in answers if isinstance(each, jsoncodec.Raw)]
         if len(documents) == len(answers):
             pairs = list(zip(documents[::2], documents[1::2], strict=True))
             found = self._decoders.decode(self.dialect.name, pairs)

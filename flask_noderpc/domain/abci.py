@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, islice
+from operator import eq
+from typing import Any, overload
 
-from ..jsoncodec import Struct
+from ..jsoncodec import Document, Raw, Struct, elements, pack_each, unpack
 from .genesis import ConsensusParamsUpdate
 from .validator import ValidatorUpdate
 
@@ -27,6 +31,81 @@ class Event:
     attributes: tuple[EventAttribute, ...] = ()
 
 
+class PackedEvents(Sequence[Event]):
+    """Events in MessagePack, for large blocks: as objects they would take several times the
+    memory. Each iteration creates one event after the other.
+
+    ``packed`` is a list with the type of each event and the flat list of its attributes' keys,
+    values and ``index``.
+    """
+
+    __slots__ = ("_count", "packed")
+
+    def __init__(self, packed: Document) -> None:
+        self.packed, self._count = packed, len(elements(packed))
+
+    @classmethod
+    def of(cls, events: Iterable[Event]) -> PackedEvents:
+        """Pack events one by one."""
+        return cls(pack_each(map(_event_fields, events)))
+
+    def __iter__(self) -> Iterator[Event]:
+        return (_event_from(*unpack(each)) for each in elements(self.packed))
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, index: int) -> Event: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Event, ...]: ...
+    def __getitem__(self, index: int | slice) -> Event | tuple[Event, ...]:
+        if isinstance(index, slice):
+            return tuple(islice(self, *index.indices(self._count)))
+        return _event_from(*unpack(elements(self.packed)[index]))
+
+    def __add__(self, other: Events) -> Events:
+        return PackedEvents.of(chain(self, other)) if other else self
+
+    def __radd__(self, other: Events) -> Events:
+        return PackedEvents.of(chain(other, self)) if other else self
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, PackedEvents | tuple):
+            return NotImplemented
+        return len(self) == len(other) and all(map(eq, self, other))
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+
+Events = tuple[Event, ...] | PackedEvents
+"""Events of a transaction or a block."""
+
+
+def pack_events(events: Events) -> object:
+    """Return events as a value that :func:`~flask_noderpc.jsoncodec.pack` packs."""
+    if isinstance(events, PackedEvents):
+        return Raw(events.packed)
+    return [_event_fields(event) for event in events]
+
+
+def unpack_events(fields: Iterable[tuple[str, list[Any]]]) -> tuple[Event, ...]:
+    """Return the events of an unpacked list."""
+    return tuple([_event_from(*each) for each in fields])
+
+
+def _event_fields(event: Event) -> tuple[str, list[object]]:
+    return (
+        event.type,
+        [field for a in event.attributes for field in (a.key, a.value, a.index)],
+    )
+
+
+def _event_from(kind: str, flat: list[Any]) -> Event:
+    return Event(kind, tuple(map(EventAttribute, flat[::3], flat[1::3], flat[2::3])))
+
+
 @dataclass(frozen=True, slots=True)
 class ExecTxResult:
     """Result of CheckTx or of executing a transaction; code 0 means success."""
@@ -37,7 +116,7 @@ class ExecTxResult:
     info: str = ""
     gas_wanted: int = 0
     gas_used: int = 0
-    events: tuple[Event, ...] = ()
+    events: Events = ()
     codespace: str = ""
     form: bytes = b""
     """How the node's JSON differs from the usual JSON, such as in omitted members (see
@@ -50,8 +129,8 @@ class BlockResults:
 
     height: int
     tx_results: tuple[ExecTxResult, ...] = ()
-    begin_block_events: tuple[Event, ...] = ()
-    end_block_events: tuple[Event, ...] = ()
+    begin_block_events: Events = ()
+    end_block_events: Events = ()
     validator_updates: tuple[ValidatorUpdate, ...] = ()
     consensus_param_updates: ConsensusParamsUpdate | None = None
     app_hash: bytes = b""
@@ -61,7 +140,7 @@ class BlockResults:
     for the results of transactions."""
 
     @property
-    def block_events(self) -> tuple[Event, ...]:
+    def block_events(self) -> Events:
         """Events of the block itself, without its transactions' events."""
         return self.begin_block_events + self.end_block_events
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .abci import BlockResults, Event, ExecTxResult
+from .abci import BlockResults, Events, ExecTxResult
 from .block import BlockID, Evidence, Header, Vote
 from .responses import ResultBlock
 from .validator import Validator
@@ -32,7 +32,7 @@ class NewBlockEvents:
     """Events of a block that do not belong to a transaction."""
 
     height: int
-    events: tuple[Event, ...]
+    events: Events
     tx_count: int
 
 

@@ -61,7 +61,7 @@ class Node:
         body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
         permissions = self._mount.views.permissions("evm")
         reply = self._mount.dispatchers["evm"].post(jsoncodec.encode(body), permissions)
-        answer = jsoncodec.decode(reply.body)
+        answer = jsoncodec.decode(bytes(reply.body))
         if "error" in answer:
             raise ForwardedCallFailed(answer["error"])
         return answer["result"]

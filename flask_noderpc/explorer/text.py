@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import codecs
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..domain.abci import Event, ExecTxResult
@@ -64,7 +65,7 @@ def summary(tx: bytes, result: ExecTxResult | None, limit: int = SHORT) -> Shown
     return of_text(actions, limit) if actions else of_bytes(tx, limit)
 
 
-def _actions(events: tuple[Event, ...]) -> str:
+def _actions(events: Sequence[Event]) -> str:
     """Return the actions in the events of a Cosmos SDK transaction, ``Ethereum transaction``,
     or an empty string for others."""
     found = [

@@ -172,7 +172,7 @@ class Dispatcher:
     def _reply(self, answer: CallReply, caller: _Caller, *, is_cacheable: bool) -> Reply:
         """Return the response to a single call."""
         if answer.denied is not None:
-            return self._denied(answer.denied, answer.body)
+            return self._denied(answer.denied, bytes(answer.body))
         etag, reproducible = "", None
         if answer.route is not None:
             reproducible = Reproducible(
@@ -237,7 +237,7 @@ class Dispatcher:
 
     def _batch_reply(self, answers: list[CallReply], caller: _Caller) -> Reply:
         is_bare = len(answers) == 1 and self.envelope.lone_reply_is_bare
-        replies = [answer.body for answer in answers]
+        replies = [bytes(answer.body) for answer in answers]
         body = replies[0] if is_bare else self.envelope.batch(replies)
         first = answers[0].denied
         if first is not None and all(answer.denied for answer in answers):
@@ -335,16 +335,16 @@ class Dispatcher:
 
         def reply() -> bytes:
             try:
-                return _finished(steps).body
+                return bytes(_finished(steps).body)
             except Exception as error:
-                return self._failed(error, request_id, caller).body
+                return bytes(self._failed(error, request_id, caller).body)
 
         try:
             waited = next(steps)
         except StopIteration as done:
-            body = done.value.body
+            body = bytes(done.value.body)
         except Exception as error:
-            body = self._failed(error, request_id, caller).body
+            body = bytes(self._failed(error, request_id, caller).body)
         else:
             return Pending(reply, waited.is_done)
         return Pending(lambda: body)

@@ -23,6 +23,7 @@ from ..errors import (
     StoreError,
 )
 from ..signals import emit, rpc_called
+from ..wire.envelope import ResponseBody
 from .context import ANONYMOUS, Context, Permissions
 from .route import CachedResult, Route
 
@@ -79,7 +80,7 @@ class Reply(NamedTuple):
     """Response to a request: status and body."""
 
     status: HTTPStatus
-    body: bytes
+    body: ResponseBody
     cacheable: bool = False
     etag: str = ""
     """ETag of the result; empty if it has none."""
@@ -91,7 +92,7 @@ class Reply(NamedTuple):
 class CallReply(NamedTuple):
     """Response to one call; if it succeeded, with its result and its route."""
 
-    body: bytes
+    body: ResponseBody
     encoded: CachedResult = _EMPTY_RESULT
     route: Route[Any] | None = None
     denied: NotAuthorized | None = None

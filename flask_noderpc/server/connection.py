@@ -137,7 +137,7 @@ class Connection(Place):
             return None
         return RawRequest.read(self._rfile.peek(1))
 
-    def _cached(self, raw_request: RawRequest | None) -> tuple[bytes, ...]:
+    def _cached(self, raw_request: RawRequest | None) -> tuple[bytes | memoryview, ...]:
         """Return the cached response to a request, in parts, and skip the request's bytes;
         return an empty tuple if it is not cached."""
         direct, response_cache = self._service.direct, self._service.response_cache
@@ -150,7 +150,7 @@ class Connection(Place):
             self._rfile.read(raw_request.size)
         return found or ()
 
-    def _send_parts(self, parts: tuple[bytes, ...]) -> bool:
+    def _send_parts(self, parts: tuple[bytes | memoryview, ...]) -> bool:
         for part in parts:
             self._send(part)
         return True
@@ -266,7 +266,7 @@ class Connection(Place):
         ):
             response_cache.store(raw_request, answer.response, answer.reproducible)
 
-    def _send(self, data: bytes) -> None:
+    def _send(self, data: bytes | memoryview) -> None:
         before = self.phase, self.deadline, self.since
         self.wait_for_client(Phase.READER, self._service.limits.write_s)
         try:

@@ -35,6 +35,7 @@ from ..web.rules.admit import Admitted, Refusal, admit, admit_host, unreadable
 from ..web.rules.head import Compressed, Head, Response
 from ..web.rules.render import add_headers, render, render_refusal
 from ..web.views import LOOPBACK
+from ..wire.envelope import LargeBody
 from .addresses import NODE
 from .wsgi import head_of, parts_of
 
@@ -238,7 +239,9 @@ class CachedResponse:
     compressed: Compressed | None = None
     """Compressed body after the ID; ``None`` if the body is not compressed."""
 
-    def parts(self, request_id: bytes, clocks: dict[bytes, bytes]) -> tuple[bytes, ...]:
+    def parts(
+        self, request_id: bytes, clocks: dict[bytes, bytes]
+    ) -> tuple[bytes | memoryview, ...]:
         """Return the response to a call with this ID, in parts to send one by one; ``clocks``
         are the current values of time headers."""
         if self.compressed:
@@ -261,7 +264,7 @@ class ResponseCache:
 
     def find(
         self, raw_request: RawRequest, context: Callable[[], AbstractContextManager[object]]
-    ) -> tuple[bytes, ...] | None:
+    ) -> tuple[bytes | memoryview, ...] | None:
         """Return the cached response to a request in parts, or ``None``.
 
         ``context`` makes the app context in which receivers of ``rpc_called`` are called.
@@ -322,6 +325,9 @@ def _around_id(response: Response, request_id: bytes) -> tuple[bytes, bytes] | N
     """Return the body before and after the call's ID, or the whole body and nothing if there
     is no ID; ``None`` if the body does not start as expected."""
     body, compressed = response.body, response.compressed
+    if isinstance(body, LargeBody):
+        # The result is cached by the dispatcher; a copy would take its memory again.
+        return None
     if not request_id:
         return body, b""
     opening = _OPENING + request_id

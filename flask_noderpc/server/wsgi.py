@@ -12,6 +12,7 @@ from werkzeug.http import HTTP_STATUS_CODES
 
 from ..web.rules.head import Response
 from ..web.views import status_line
+from ..wire.envelope import LargeBody, ResponseBody
 
 if TYPE_CHECKING:
     from .http import Body, RequestHead
@@ -28,7 +29,9 @@ class WSGIResponse:
     """Response to the request with ``head`` and ``body``; ``send`` writes bytes to the
     connection, and ``close`` is true if the connection must be closed afterwards."""
 
-    def __init__(self, send: Callable[[bytes], None], head: RequestHead, body: Body) -> None:
+    def __init__(
+        self, send: Callable[[bytes | memoryview], None], head: RequestHead, body: Body
+    ) -> None:
         self._send, self._request, self._body = send, head, body
         self.close = head.closes
         self.status = ""
@@ -59,7 +62,7 @@ class WSGIResponse:
         is_plain = request.version == "HTTP/1.1" and request.method != "HEAD"
         if not is_plain or self._body.is_awaited:
             self.start_response(status_line(response.status), response.headers)
-            self.send_all((response.body,))
+            self.send_all((bytes(response.body),))
             return
         parts = parts_of(head_of(response, _date(int(time.time()))), response.body)
         self.begun = True
@@ -193,8 +196,10 @@ def head_of(response: Response, date: str) -> bytes:
     return "\r\n".join((status, *lines, f"Date: {date}", "", "")).encode("latin-1")
 
 
-def parts_of(head: bytes, body: bytes) -> tuple[bytes, ...]:
+def parts_of(head: bytes, body: ResponseBody) -> tuple[bytes | memoryview, ...]:
     """Return a response in parts to send one by one."""
+    if isinstance(body, LargeBody):
+        return head, *body.parts
     return (head, body) if head and len(body) > _LARGE else (head + body,)
 
 

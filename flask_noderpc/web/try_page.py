@@ -229,7 +229,7 @@ class TryPage:
 def _ask(dispatcher: Dispatcher, permissions: Permissions, method: str, *params: Json) -> Json:
     """Return the response to a call with the permissions of the page's reader."""
     call = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-    return jsoncodec.decode(dispatcher.post(jsoncodec.encode(call), permissions).body)
+    return jsoncodec.decode(bytes(dispatcher.post(jsoncodec.encode(call), permissions).body))
 
 
 def _of_openapi(

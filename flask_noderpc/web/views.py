@@ -78,7 +78,7 @@ class _Response(Response):
 
 def to_flask(response: rules.Response) -> Response:
     """Return a response as a Flask response."""
-    return _Response(response.body, status_line(response.status), response.headers)
+    return _Response(bytes(response.body), status_line(response.status), response.headers)
 
 
 @cache

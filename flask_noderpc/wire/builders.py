@@ -121,18 +121,16 @@ def _commit_sig(vote: block.Vote | None) -> block.CommitSig:
     return block.CommitSig(flag, vote.validator_address, vote.timestamp, vote.signature)
 
 
-def block_results(
-    finalize_block_events: tuple[abci.Event, ...], **members: Any
-) -> abci.BlockResults:
+def block_results(finalize_block_events: abci.Events, **members: Any) -> abci.BlockResults:
     """Return block results. CometBFT 0.38 has one list for the events of BeginBlock and
     EndBlock, which becomes ``begin_block_events``."""
     return abci.BlockResults(begin_block_events=finalize_block_events, **members)
 
 
 def results_before_038(
-    begin_block_events: tuple[abci.Event, ...] | None,
-    end_block_events: tuple[abci.Event, ...] | None,
-    finalize_block_events: tuple[abci.Event, ...],
+    begin_block_events: abci.Events | None,
+    end_block_events: abci.Events | None,
+    finalize_block_events: abci.Events,
     total_gas_used: int | None,
     **members: Any,
 ) -> abci.BlockResults:

@@ -17,6 +17,7 @@ from http import HTTPStatus
 from typing import Any, Protocol, Self, TypeVar, cast
 
 from .. import jsoncodec
+from ..domain.abci import BlockResults
 from ..domain.block import Evidence
 from ..domain.events import NewEvidence
 from ..errors import ConfigurationError, DecodeError
@@ -287,12 +288,15 @@ class Dialect:
         loads = ((result, _load(choice)) for result, choice in self.schemas.items())
         return {result: load for result, load in loads if load is not None}
 
-    def decode(self, result: type[T], document: bytes) -> T:
+    def decode(self, result: type[T], document: jsoncodec.Document) -> T:
         """Decode a result from the JSON of a node of this dialect.
 
         Raise :exc:`~flask_noderpc.errors.DecodeError`, which names the first invalid member.
         """
         try:
+            if result is BlockResults and jsoncodec.is_large(document):
+                whole = jsoncodec.decode(document, jsoncodec.Raw)
+                return self.load(result, jsoncodec.opened(whole))
             return self.load(result, jsoncodec.decode(document))
         except jsoncodec.NotJSON as error:
             raise DecodeError(f"not JSON: {error}") from None

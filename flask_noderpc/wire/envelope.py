@@ -70,6 +70,24 @@ class Calls:
     is_batch: bool
 
 
+class LargeBody:
+    """A response in parts, so that several responses share the memory of a large result."""
+
+    def __init__(self, *parts: bytes | memoryview) -> None:
+        self.parts = parts
+
+    def __len__(self) -> int:
+        return sum(map(len, self.parts))
+
+    def __bytes__(self) -> bytes:
+        return b"".join(self.parts)
+
+
+ResponseBody = bytes | LargeBody
+# Size of a result from which its responses are large bodies.
+_LARGE_BYTES = 1 << 20
+
+
 class Envelope:
     """JSON-RPC 2.0 envelope of the document; other dialects override its attributes."""
 
@@ -161,10 +179,12 @@ class Envelope:
 
     def success(
         self, request_id: bytes, result: bytes | memoryview, error_member: bool
-    ) -> bytes:
+    ) -> ResponseBody:
         """Return the response of a call whose result is encoded; ``error_member`` adds an
         empty ``error``."""
         before, behind = self.result_frame(request_id, error_member)
+        if len(result) > _LARGE_BYTES:
+            return LargeBody(before, result, behind)
         return b"".join((before, result, behind))
 
     def result_frame(self, request_id: bytes, error_member: bool) -> tuple[bytes, bytes]:

@@ -55,6 +55,9 @@ def difference(own: Json, found: Json, known: Names) -> Patch | None:
     ``known`` are the names of the schemas' members. The patch omits other members if a client
     could confuse them with a schema's member.
     """
+    if own == found and type(own) is type(found):
+        return None
+    own, found = jsoncodec.opened(own), jsoncodec.opened(found)
     if isinstance(own, dict) and isinstance(found, dict):
         found = _without_aliases(found, own, known)
         renamed = {name: own[name] for name in own.keys() - found.keys()}
@@ -86,6 +89,7 @@ def _added(name: str, value: Json, renamed: dict[str, Json], known: Names) -> Pa
 
 def _cleaned(value: Json, known: Names) -> Json:
     """Return the JSON of a schema's member without aliases, at any depth."""
+    value = jsoncodec.opened(value)
     if isinstance(value, list):
         return [_cleaned(each, known) for each in value]
     if not isinstance(value, dict):
@@ -124,6 +128,7 @@ def patched(own: Json, patch: Patch) -> Json:
     expects, such as a list instead of an object, is returned unchanged."""
     if "value" in patch:
         return patch["value"]
+    own = jsoncodec.opened(own)
     if "items" in patch and isinstance(own, list):
         for position, each in patch["items"].items():
             if int(position) < len(own):

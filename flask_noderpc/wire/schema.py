@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 from marshmallow import EXCLUDE, Schema, ValidationError, post_load
 
 from ..errors import ConfigurationError, DecodeError, short_repr
+from ..jsoncodec import Raw, encode_each, opened
 from ..source import Scope, attribute, function, or_null
 from .fields import NOT_DECODED, Json, WireField
 
@@ -33,6 +34,9 @@ class WireSchema(Schema):
     """
 
     domain: ClassVar[Callable[..., Any] | None] = None
+    large: ClassVar[Any] = None
+    """Class of large lists of loaded values, whose method ``of`` takes an iterator; ``None``
+    for tuples."""
 
     class Meta:
         unknown = EXCLUDE
@@ -191,9 +195,15 @@ class ListOf(WireField):
         other.item = item
         return other
 
+    @property
+    def _large(self) -> Any:
+        return self.item.schema.large if isinstance(self.item, Nested) else None
+
     def encode(self, value: Any) -> Json:
         if not value and self._null_when_empty:
             return None
+        if type(value) is self._large:
+            return encode_each(map(self.item.encode, value))
         return [
             None if item is None and self.item.nullable else self.item.encode(item)
             for item in value
@@ -202,9 +212,14 @@ class ListOf(WireField):
     def encoded(self, value: str, scope: Scope) -> str:
         item, found = scope.variable(), scope.variable()
         each = _source(self.item, item, scope)
-        if not self._null_when_empty:
+        if self._large is None and not self._null_when_empty:
             return f"[{each} for {item} in {value}]"
-        return f"([{each} for {item} in {found}] if ({found} := {value}) else None)"
+        listed = f"[{each} for {item} in {found}]"
+        if self._large is not None:
+            encode, large = scope.bind(self.encode), scope.bind(self._large)
+            listed = f"({encode}({found}) if type({found}) is {large} else {listed})"
+        empty = "None" if self._null_when_empty else "[]"
+        return f"({listed} if ({found} := {value}) else {empty})"
 
     def decode(self, value: Json) -> Any:
         return tuple(self.item.deserialize(item) for item in _checked_list(value))
@@ -214,17 +229,26 @@ class ListOf(WireField):
         return None if self.nullable else ()
 
     def compiled_decode(self) -> Load:
-        decode = nullable_decode(self.item)
+        decode, collect = nullable_decode(self.item), getattr(self._large, "of", tuple)
 
-        def load(value: Json) -> tuple[Any, ...]:
+        def load(value: Json) -> Any:
             found: list[Any] = []
-            items = _checked_list(value)
+            items = _checked_list(opened(value))
+            if items and type(items[0]) is Raw:
+                return collect(load_each(items))
             try:
                 for item in items:
                     found.append(decode(item))  # noqa: PERF401  # len(found) locates an error
             except (DecodeError, *NOT_DECODED) as error:
                 raise _located(error, str(len(found))) from None
             return tuple(found)
+
+        def load_each(items: list[Raw]) -> Iterator[Any]:
+            for position, item in enumerate(items):
+                try:
+                    yield decode(opened(item))
+                except (DecodeError, *NOT_DECODED) as error:
+                    raise _located(error, str(position)) from None
 
         return load
 

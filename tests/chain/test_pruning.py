@@ -49,9 +49,9 @@ def test_a_long_chain_becomes_short_little_by_little(open_chain: Open) -> None:
         again.produce()
         lowest.append(again.reads.base_height())
 
-    assert len(lowest) > 3
+    assert len(lowest) > 2
     steps = [after - before for before, after in zip([1, *lowest], lowest, strict=False)]
-    assert max(steps) <= 20
+    assert max(steps) <= 30
     assert again.store.verify() == 10
 
 

@@ -52,7 +52,7 @@ def test_a_failure_is_json_with_the_id_as_it_came(
 def test_a_success_has_an_empty_error_where_the_document_has_one(
     member: bool, expected: dict[str, str]
 ) -> None:
-    reply = json.loads(ENVELOPE.success(b"1", b'{"a":1}', member))
+    reply = json.loads(bytes(ENVELOPE.success(b"1", b'{"a":1}', member)))
 
     assert reply == {"jsonrpc": "2.0", "id": 1, "result": {"a": 1}, **expected}
 

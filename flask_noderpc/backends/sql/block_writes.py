@@ -15,9 +15,10 @@ from itertools import chain
 from typing import Generic, NamedTuple, TypeVar
 
 from ...concurrency import next_turn
-from ...domain.abci import BlockResults, ExecTxResult
+from ...domain.abci import BlockResults, ExecTxResult, PackedEvents
 from ...domain.block import Block, BlockIDFlag, BlockMeta, Commit
 from ...errors import InvalidBlock
+from ...event_aliases import searchable
 from ...protocol.comet import hashes
 from ...protocol.comet.hashes import BlockHashes
 from ..base.new_blocks import BlockWithoutResults, CommittedBlock, OlderBlock
@@ -214,6 +215,8 @@ class Rows(NamedTuple):
     """Cost of indexing its transactions, in units of one attribute."""
     tx_entries: Entries = NO_ENTRIES
     block_entries: Entries = NO_ENTRIES
+    is_large: bool = False
+    """True for large results, whose entries are not computed before they are written."""
 
 
 Precomputed = tuple[BlockHashes, Rows]
@@ -252,6 +255,8 @@ def precomputed_apart(block: Block, results: BlockResults) -> tuple[BlockResults
     """Compute the hashes and rows of a block; return also its results without the events of
     transactions, which are not needed then and take long to send to another process."""
     found = precompute(block, results)
+    if found[1].is_large:
+        return results, found
     tx_results = tuple(
         each if hits.has_hits(each) else replace(each, events=()) for each in results.tx_results
     )
@@ -265,9 +270,14 @@ def _rows(block: Block, results: BlockResults | None) -> Rows:
     if len(results.tx_results) != len(block.txs):
         # The number of results is wrong: the block is refused later, so don't pack it.
         return Rows()
+    slices = tuple(packed.slices(height, block.txs, results.tx_results))
+    cost = weight(results.tx_results)
+    events = (results.block_events, *(each.events for each in results.tx_results))
+    if any(isinstance(each, PackedEvents) for each in events):
+        return Rows(slices, cost, is_large=True)
     return Rows(
-        tuple(packed.slices(height, block.txs, results.tx_results)),
-        weight(results.tx_results),
+        slices,
+        cost,
         index.tx_entries(results.tx_results),
         index.entries([results.block_events]),
     )
@@ -292,6 +302,10 @@ class NewBlock(NamedTuple):
     def height(self) -> int:
         """Height of the block."""
         return self.meta.header.height
+
+    def places(self) -> list[int]:
+        """Return the places of the transactions."""
+        return [place(self.height, position) for position in range(len(self.tx_hashes))]
 
 
 class Batch:
@@ -380,13 +394,21 @@ def _index(at: Connection, found: Sequence[NewBlock]) -> tuple[dict[int, str], d
     """Index the events of blocks; return the values of the columns ``events``: of blocks by
     height, and of transactions by place."""
     known = [(each.tx_hashes, each.results) for each in found if each.results is not None]
-    indexed = [each for each in found if each.is_indexed and each.results is not None]
-    texts = index.write(
-        at, index.BLOCK, [(each.rows.block_entries, [each.height]) for each in indexed]
-    )
     left_out = index.repeated_failures(at, known)
-    txs = []
-    for each in indexed:
-        places = [place(each.height, position) for position in range(len(each.tx_hashes))]
-        txs.append(each.rows.tx_entries.without(places, left_out))
-    return texts, index.write(at, index.TX, txs)
+    small, large = list[NewBlock](), list[NewBlock]()
+    for each in found:
+        if each.is_indexed and each.results is not None:
+            (large if each.rows.is_large else small).append(each)
+    texts = index.write(
+        at, index.BLOCK, [(each.rows.block_entries, [each.height]) for each in small]
+    )
+    tx_texts = index.write(
+        at, index.TX, [each.rows.tx_entries.without(each.places(), left_out) for each in small]
+    )
+    for each in large:
+        assert each.results is not None, "it is indexed"
+        texts |= index.write_events(at, index.BLOCK, [(each.height, each.results.block_events)])
+        txs = zip(each.places(), each.results.tx_results, strict=True)
+        kept = ((here, searchable(tx.events)) for here, tx in txs if here not in left_out)
+        tx_texts |= index.write_events(at, index.TX, kept)
+    return texts, tx_texts

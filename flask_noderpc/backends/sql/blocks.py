@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from ...domain.abci import BlockResults, Event, ExecTxResult
+from ...domain.abci import BlockResults, Events, ExecTxResult
 from ...domain.block import (
     NO_COMMIT,
     Block,
@@ -173,7 +173,7 @@ def _check_evidence(at: Connection, header: Header, pieces: Sequence[Evidence]) 
         )
 
 
-def events(at: Connection, height: int) -> tuple[Event, ...]:
+def events(at: Connection, height: int) -> Events:
     """Return the block events of a height, without those of transactions; its results must be
     stored."""
     (row,) = at.execute("SELECT results FROM results WHERE height = ?", (height,)).fetchone()
@@ -253,7 +253,7 @@ def results(at: Connection, height: int) -> BlockResults | None:
 
     def of_txs(count: int) -> tuple[ExecTxResult, ...]:
         parts = _parts(at, height, count, first_slice)
-        return tuple([result for part in parts for result in part.results()])
+        return tuple(packed.all_results(parts))
 
     return packed.unpack_results(of_block, height, of_txs)
 
@@ -263,7 +263,7 @@ def txs_with_results(at: Connection, height: int) -> tuple[list[bytes], list[Exe
     found = _slices(at, height)
     return (
         [tx for part in found for tx in part.txs],
-        [result for part in found for result in part.results()],
+        packed.all_results(found),
     )
 
 

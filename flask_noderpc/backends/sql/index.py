@@ -14,11 +14,12 @@ from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from decimal import Decimal
 from hashlib import blake2b
+from itertools import islice
 from operator import itemgetter
 from typing import NamedTuple
 
 from ... import jsoncodec
-from ...domain.abci import BlockResults, Event, ExecTxResult
+from ...domain.abci import BlockResults, Event, ExecTxResult, PackedEvents
 from ...domain.search import indexed_attributes, parse_number
 from ...event_aliases import searchable
 from .blocks import places
@@ -33,6 +34,8 @@ COUNT_BUCKET_BITS = 10
 """Number of low bits of a height that rows of ``tx_counts`` ignore: a row counts the indexed
 transactions of 1,024 heights."""
 
+# Number of events of a large block that are indexed together.
+_EVENTS_TOGETHER = 2_000
 _EXPONENTS = 50_000
 _NINES = str.maketrans("0123456789", "9876543210")
 
@@ -47,11 +50,13 @@ class Entries(NamedTuple):
     """Distinct values, each with its search key, its digest, and the sortable string of a
     number."""
     counts: Sequence[int]
-    """Number of places that have each value; may be 0."""
+    """Number of places that have each value."""
     keys: Mapping[str, int]
     """Number of places that have a value of each key."""
     of_places: Sequence[Sequence[Sequence[int]]]
     """For each place, the positions in ``values`` of each event's distinct values."""
+    first_event: int = 0
+    """Number of each place's first event."""
 
     def without(
         self, places: Sequence[int], left_out: Container[int]
@@ -60,7 +65,12 @@ class Entries(NamedTuple):
         kept = [number for number, here in enumerate(places) if here not in left_out]
         if len(kept) == len(places):
             return self, places
-        entries = _counted(self.values, [self.of_places[number] for number in kept])
+        numbers: dict[int, int] = {}
+        of_places = [
+            [[numbers.setdefault(each, len(numbers)) for each in event] for event in of_events]
+            for of_events in map(self.of_places.__getitem__, kept)
+        ]
+        entries = _counted([self.values[each] for each in numbers], of_places)
         return entries, [places[number] for number in kept]
 
 
@@ -110,13 +120,17 @@ def tx_entries(results: Iterable[ExecTxResult]) -> Entries:
 
 def entries(events_of_places: Iterable[Sequence[Event]]) -> Entries:
     """Return the index entries of places with these events."""
+    return _entries(map(indexed_attributes, events_of_places))
+
+
+def _entries(pairs_of_places: Iterable[Iterable[list[tuple[str, str]]]]) -> Entries:
     numbers: dict[tuple[str, str], int] = {}
     of_places = [
         [
             [numbers.setdefault(pair, len(numbers)) for pair in dict.fromkeys(pairs)]
-            for pairs in indexed_attributes(events)
+            for pairs in pairs_of_events
         ]
-        for events in events_of_places
+        for pairs_of_events in pairs_of_places
     ]
     values = [(key, value, digest(value), number_text(value)) for key, value in numbers]
     return _counted(values, of_places)
@@ -158,19 +172,62 @@ def has_succeeded(at: Connection, tx_hash: bytes, below: int) -> bool:
     return at.execute(_succeeded(at), (tx_hash, below)).fetchone() is not None
 
 
+def write_events(
+    at: Connection, kind: str, found: Iterable[tuple[int, Sequence[Event]]]
+) -> dict[int, str]:
+    """Index the events of places one after the other, and those of a large place a few at a
+    time; return the column ``events`` of each place."""
+    texts: dict[int, str] = {}
+    for here, events in found:
+        if isinstance(events, PackedEvents):
+            texts[here] = _write_large(at, kind, here, events)
+        else:
+            texts |= write(at, kind, [(entries([events]), [here])])
+    return texts
+
+
+def _write_large(at: Connection, kind: str, here: int, events: PackedEvents) -> str:
+    if kind == TX:
+        _count_txs(at, [here], 1)
+    remaining, counted = indexed_attributes(events), set[str | int]()
+    texts, first = list[str](), 0
+    while some := list(islice(remaining, _EVENTS_TOGETHER)):
+        part = _entries([some])._replace(first_event=first)
+        texts.append(_write(at, kind, [(part, [here])], counted)[here][1:-1])
+        first += len(some)
+    return f"[{','.join(texts)}]"
+
+
 def write(
     at: Connection, kind: str, found: Sequence[tuple[Entries, Sequence[int]]]
 ) -> dict[int, str]:
     """Write the entries of some places; return the column ``events`` of each place."""
     if kind == TX:
         _count_txs(at, [here for _, of_entries in found for here in of_entries], 1)
-    counts = _counts(each for each, _ in found)
+    return _write(at, kind, found, set()) if found else {}
+
+
+def _write(
+    at: Connection,
+    kind: str,
+    found: Sequence[tuple[Entries, Sequence[int]]],
+    counted: set[str | int],
+) -> dict[int, str]:
+    """Write entries as :func:`write` does.
+
+    ``counted`` has the keys and the IDs of values that are already counted, if the entries
+    belong to one large place; the keys and IDs of these entries are added to it.
+    """
+    counts = _merged_counts(each for each, _ in found)
     of_keys = sum((Counter(each.keys) for each, _ in found), Counter[str]())
-    key_ids = _key_ids(at, kind, of_keys)
+    key_ids = _key_ids(
+        at, kind, {key: 0 if key in counted else count for key, count in of_keys.items()}
+    )
     ids = _known_ids(at, kind, key_ids, counts)
+    known = [(counts[value], own_id) for value, own_id in ids.items() if own_id not in counted]
     at.executemany(
         f"UPDATE {kind}_values SET places = places + ? WHERE id = ?",
-        sorted(((counts[value], own_id) for value, own_id in ids.items()), key=itemgetter(1)),
+        sorted(known, key=itemgetter(1)),
     )
     (last,) = at.execute(f"SELECT coalesce(max(id), 0) FROM {kind}_values").fetchone()
     # In the order of the index by digest, rows that are neighbours are written together.
@@ -196,15 +253,15 @@ def write(
         ],
     )
     at.executemany(f"INSERT INTO {kind}_hits (value_id, place, event) VALUES (?, ?, ?)", hits)
+    counted.update(key_ids, ids.values())
     return texts
 
 
-def _counts(found: Iterable[Entries]) -> dict[_Value, int]:
+def _merged_counts(found: Iterable[Entries]) -> dict[_Value, int]:
     counts: dict[_Value, int] = {}
     for each in found:
         for value, count in zip(each.values, each.counts, strict=True):
-            if count:
-                counts[value] = counts.get(value, 0) + count
+            counts[value] = counts.get(value, 0) + count
     return counts
 
 
@@ -214,12 +271,11 @@ def _hits(
     """Return the sorted rows of hits, and the column ``events`` of each place."""
     hits, texts = list[_Hit](), dict[int, str]()
     for each, of_entries in found:
-        # The values of places that are left out are not stored.
-        own = [ids.get(value, 0) for value in each.values]
+        own = [ids[value] for value in each.values]
         for here, of_events in zip(of_entries, each.of_places, strict=True):
             id_lists = [[own[number] for number in numbers] for numbers in of_events]
             texts[here] = jsoncodec.encode(id_lists).decode()
-            for event, value_ids in enumerate(id_lists):
+            for event, value_ids in enumerate(id_lists, each.first_event):
                 hits += [(value_id, here, event) for value_id in value_ids]
     return sorted(hits), texts
 
@@ -372,26 +428,41 @@ def _damaged(kind: str, here: int, cause: str) -> DamagedRow:
 
 def _count_down(at: Connection, kind: str, hits: Sequence[tuple[int, int]]) -> None:
     gone = Counter(value_id for value_id, _ in hits)
-    is_one = at.engine.is_one_of("id")
-    key_ids = dict(
-        at.execute(
-            f"SELECT id, key_id FROM {kind}_values WHERE {is_one}",
-            (at.engine.integers_param(list(gone)),),
-        )
-    )
-    for value_id, here in hits:
-        if value_id not in key_ids:
-            raise _damaged(kind, here, f"value {value_id} is missing")
+    rows = _counts(at, f"{kind}_values", "key_id", gone)
+    key_ids = {value_id: key_id for value_id, key_id, _ in rows}
+    if len(key_ids) < len(gone):
+        value_id, here = next(hit for hit in hits if hit[0] not in key_ids)
+        raise _damaged(kind, here, f"value {value_id} is missing")
+    _subtract(at, f"{kind}_values", rows, gone)
     keys_gone = Counter(
         key for key, _ in {(key_ids[value_id], here) for value_id, here in hits}
     )
-    for table, counts in ((f"{kind}_values", gone), (f"{kind}_keys", keys_gone)):
-        at.executemany(
-            f"UPDATE {table} SET places = places - ? WHERE id = ?",
-            [(count, own_id) for own_id, count in counts.items()],
-        )
-        # Delete by ID: a statement for all rows without places would read the whole table.
-        at.execute(
-            f"DELETE FROM {table} WHERE {is_one} AND places = 0",
-            (at.engine.integers_param(list(counts)),),
-        )
+    keys = f"{kind}_keys"
+    _subtract(at, keys, _counts(at, keys, "id", keys_gone), keys_gone)
+
+
+_Counts = Sequence[tuple[int, int, int]]
+
+
+def _counts(at: Connection, table: str, column: str, own_ids: Iterable[int]) -> _Counts:
+    """Return the IDs of rows with a further column and their numbers of places."""
+    found = at.execute(
+        f"SELECT id, {column}, places FROM {table} WHERE {at.engine.is_one_of('id')}",
+        (at.engine.integers_param(sorted(own_ids)),),
+    )
+    return found.fetchall()
+
+
+def _subtract(at: Connection, table: str, rows: _Counts, gone: Mapping[int, int]) -> None:
+    """Subtract from the numbers of places of rows; delete rows that have no place left."""
+    engine, ids_of_counts = at.engine, dict[int, list[int]]()
+    for own_id, _, total in rows:
+        count = gone[own_id]
+        # Most values have one place: their rows (the key 0) are deleted without an update.
+        ids_of_counts.setdefault(count if total > count else 0, []).append(own_id)
+    unused = engine.integers_param(ids_of_counts.pop(0, []))
+    at.execute(f"DELETE FROM {table} WHERE {engine.is_one_of('id')}", (unused,))
+    at.executemany(
+        f"UPDATE {table} SET places = places - ? WHERE {engine.is_one_of('id')}",
+        [(count, engine.integers_param(ids)) for count, ids in ids_of_counts.items()],
+    )

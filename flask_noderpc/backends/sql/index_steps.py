@@ -81,9 +81,8 @@ def continue_indexing(
             invalidate_caches(at)
             return False
         _index(at, some)
-    own = index.entries([blocks.events(at, height)])
-    events = index.write(at, index.BLOCK, [(own, [height])])[height]
-    at.execute("UPDATE blocks SET events = ? WHERE height = ?", (events, height))
+    own = index.write_events(at, index.BLOCK, [(height, blocks.events(at, height))])
+    at.execute("UPDATE blocks SET events = ? WHERE height = ?", (own[height], height))
     invalidate_caches(at)
     return True
 
@@ -180,13 +179,15 @@ def _first_places(rows: Iterable[tuple[int, str]], most: int) -> list[int]:
 
 
 _INDEXED = "SELECT place, events FROM txs WHERE place BETWEEN ? AND ? AND events IS NOT NULL"
-_INDEXED_ROWS = f"{_INDEXED} ORDER BY place LIMIT {_REMOVED_PER_STEP}"
+_INDEXED_ROWS = f"{_INDEXED} ORDER BY place LIMIT ?"
 
 
-def has_many(at: Connection, low: int, high: int) -> bool:
-    """Return true if a range of blocks has more index entries than one step removes."""
+def has_many(at: Connection, low: int, high: int, most: int) -> bool:
+    """Return true if a range of blocks has more than ``most`` index entries, at least those
+    that one step removes."""
     first, last = blocks.places(low, high)
-    some = _first_places(at.execute(_INDEXED_ROWS, (first, last)), _REMOVED_PER_STEP)
+    most = max(most, _REMOVED_PER_STEP)
+    some = _first_places(at.execute(_INDEXED_ROWS, (first, last, most)), most)
     if not some:
         return False
     return at.execute(f"{_INDEXED} LIMIT 1", (some[-1] + 1, last)).fetchone() is not None
@@ -194,7 +195,7 @@ def has_many(at: Connection, low: int, high: int) -> bool:
 
 def unindex_some(at: Connection, height: int) -> None:
     """Remove a block's own events and some of its transactions from the index."""
-    found = at.execute(_INDEXED_ROWS, blocks.places(height, height))
+    found = at.execute(_INDEXED_ROWS, (*blocks.places(height, height), _REMOVED_PER_STEP))
     some = _first_places(found, _REMOVED_PER_STEP)
     index.unindex_block(at, height)
     index.unindex_txs(at, some[0], some[-1])

@@ -10,10 +10,12 @@ from . import blocks, chain, hits, index, index_steps, state
 from .connection import Connection
 from .values import write_changes
 
-# Maximum blocks and seconds of a pruning transaction, for which other writers have to wait.
-_MAX_BLOCKS, _STEP_S = 20, 0.02
-# Maximum number of blocks that are removed together, and maximum of their transactions.
-_FEW_BLOCKS, _FEW_TXS = 5, 50
+# Maximum blocks and seconds of a pruning transaction, for which other writers have to wait; the
+# commit takes about as long again.
+_MAX_BLOCKS, _STEP_S = 30, 0.02
+# Number of blocks that a transaction first removes together, and maximum of their
+# transactions and of their index entries for each block.
+_FEW_BLOCKS, _TXS_A_BLOCK, _ENTRIES_A_BLOCK = 5, 10, 400
 
 # Number of heights below the lowest block whose rows each table keeps: the lowest block
 # contains the commit of its parent.
@@ -36,18 +38,23 @@ def prune_some(at: Connection, base: int) -> int | None:
     The last block is never removed.
     """
     dropped_below = at.engine.dropped_below(at, base)
-    deadline, removed = time.monotonic() + _STEP_S, 0
-    while removed < _MAX_BLOCKS and (heights := _oldest(at, base)):
+    began, removed, most = time.monotonic(), 0, _FEW_BLOCKS
+    while removed < _MAX_BLOCKS and (heights := _oldest(at, base, most)):
         few = _few(at, heights)
         if few:
             _remove(at, few, dropped_below)
         else:
             index_steps.unindex_some(at, heights[0])
         removed += len(few)
-        if time.monotonic() > deadline:
+        elapsed = time.monotonic() - began
+        if elapsed > _STEP_S:
             if not removed:
                 return None
             break
+        # Next remove as many blocks as fit into the remaining time, as each statement for many
+        # blocks costs little more than one for a few.
+        fitting = int(removed * (_STEP_S / max(elapsed, 0.0001) - 1))
+        most = max(1, min(2 * removed, fitting, _MAX_BLOCKS - removed))
     if removed:
         at.engine.free_space(at)
     return removed
@@ -57,7 +64,7 @@ def _few(at: Connection, heights: list[int]) -> list[int]:
     """Return the first of these heights whose blocks can be removed together; an empty list if
     the first block is too large."""
     for few in (heights, heights[:1]):
-        if not index_steps.has_many(at, few[0], few[-1]):
+        if not index_steps.has_many(at, few[0], few[-1], len(few) * _ENTRIES_A_BLOCK):
             return few
     return []
 
@@ -86,7 +93,7 @@ def _remove(at: Connection, heights: list[int], dropped_below: int) -> None:
     forget_state(at, last + 1)
 
 
-def _oldest(at: Connection, base: int) -> list[int]:
+def _oldest(at: Connection, base: int, most: int) -> list[int]:
     heights_of = at.engine.heights
     lowest, last = at.execute(
         f"SELECT (SELECT min(height) FROM {heights_of}), (SELECT max(height) FROM {heights_of})"
@@ -95,10 +102,10 @@ def _oldest(at: Connection, base: int) -> list[int]:
         return []
     found = at.execute(
         "SELECT height, tx_count FROM blocks WHERE height BETWEEN ? AND ? ORDER BY height",
-        (lowest, min(base, last, lowest + _FEW_BLOCKS) - 1),
+        (lowest, min(base, last, lowest + most) - 1),
     )
     heights: list[int] = []
-    remaining_txs = _FEW_TXS
+    remaining_txs = most * _TXS_A_BLOCK
     for height, tx_count in found.fetchall():
         remaining_txs -= tx_count
         # Stop before the blocks have too many transactions in total; a larger block is removed

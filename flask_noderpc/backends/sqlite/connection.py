@@ -23,6 +23,8 @@ from .engine import Connection
 
 C = TypeVar("C", bound=Connection)
 
+# Size of the cache of the connection for writes.
+_WRITE_CACHE_KB = 16_000
 # Seconds for which a write waits for another program's write to end. Only the writer's own
 # thread waits.
 _WRITE_PATIENCE_S = 5.0
@@ -341,6 +343,9 @@ class SQLiteFile(FileLocation):
                 wal.set_random_version(connection)
         _set_wal_mode(connection)
         connection.execute("PRAGMA synchronous = FULL")
+        # Up to 3,000 pages change in a step of pruning. A smaller cache would write them more
+        # than once.
+        connection.execute(f"PRAGMA cache_size = -{_WRITE_CACHE_KB}").fetchone()
         # SQLite truncates a larger WAL to this size when it restarts the WAL.
         connection.execute(f"PRAGMA journal_size_limit = {self.max_log_bytes}").fetchone()
         if self._max_pages:

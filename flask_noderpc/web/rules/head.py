@@ -11,6 +11,8 @@ from http import HTTPStatus
 from ipaddress import IPv6Address, IPv6Network, ip_address
 from typing import Any, NamedTuple
 
+from ...wire.envelope import ResponseBody
+
 RPC = "rpc"
 """Endpoint of the node's JSON-RPC."""
 
@@ -58,7 +60,7 @@ class Response(NamedTuple):
 
     status: HTTPStatus
     headers: list[tuple[str, str]]
-    body: bytes
+    body: ResponseBody
     compressed: Compressed | None = None
     """Parts of the body, if it is compressed."""
 

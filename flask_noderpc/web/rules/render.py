@@ -121,7 +121,7 @@ def _compress(head: Head, response: Response, size: int) -> Response:
     if response.status is HTTPStatus.NOT_MODIFIED:
         # RFC 9110, 15.4.5: a 304 has the same ETag and Vary as the 200.
         return response._replace(headers=headers)
-    compressed = _compressed(response.body)
+    compressed = _compressed(bytes(response.body))
     return Response(
         response.status,
         [*headers, ("Content-Encoding", "gzip")],

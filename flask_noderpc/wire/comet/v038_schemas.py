@@ -94,6 +94,7 @@ class Event(WireSchema):
     """Event whose empty fields are not omitted."""
 
     domain = abci.Event
+    large = abci.PackedEvents
     type = Text()
     attributes = ListOf(EventAttribute)
 
@@ -102,6 +103,7 @@ class CompactEvent(WireSchema):
     """Event whose empty fields are omitted."""
 
     domain = abci.Event
+    large = abci.PackedEvents
     type = Text(omit_empty=True)
     attributes = ListOf(EventAttribute, omit_empty=True)
 

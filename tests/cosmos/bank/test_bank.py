@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import runpy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -84,7 +84,7 @@ def chain(open_chain: Open) -> EmbeddedChain:
     return opened(open_chain)
 
 
-def shown(events: tuple[Event, ...]) -> list[str]:
+def shown(events: Sequence[Event]) -> list[str]:
     return [
         " ".join([e.type, *(f"{a.key.decode()}={a.value.decode()}" for a in e.attributes)])
         for e in events

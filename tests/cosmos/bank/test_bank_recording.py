@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -38,7 +39,7 @@ def result(recording: Recording, path: str) -> Any:
     return json.loads(text)["result"]
 
 
-def shown(events: tuple[Event, ...]) -> list[Any]:
+def shown(events: Sequence[Event]) -> list[Any]:
     return [
         {
             "type": event.type,

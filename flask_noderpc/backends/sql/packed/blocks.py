@@ -11,10 +11,17 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from .... import jsoncodec
-from ....domain.abci import BlockResults, Event, EventAttribute, ExecTxResult
+from ....domain.abci import (
+    BlockResults,
+    Events,
+    ExecTxResult,
+    PackedEvents,
+    pack_events,
+    unpack_events,
+)
 from ....domain.block import (
     ABSENT,
     BlockID,
@@ -36,6 +43,7 @@ from ....domain.validator import PublicKey, ValidatorUpdate
 from ....protocol.comet.hashes import EMPTY_HASH
 
 Key = tuple[int, int | None]
+T = TypeVar("T")
 
 _CRC_BYTES = 4
 # Bytes of a key that are shown in errors.
@@ -91,9 +99,15 @@ def optional_form(form: bytes) -> tuple[bytes, ...]:
 def unseal(row: bytes, kind: str, height: int, *key: object) -> Any:
     """Return the value of a packed row; raise :exc:`DamagedRow` if it was not sealed with this
     kind and key."""
+    return _unpacked(jsoncodec.unpack, row, kind, height, *key)
+
+
+def _unpacked(
+    unpack: Callable[[memoryview], T], row: bytes, kind: str, height: int, *key: object
+) -> T:
     body = _checked(row, kind, height, *key)
     try:
-        return jsoncodec.unpack(body)
+        return unpack(body)
     except ValueError as error:
         raise DamagedRow(kind, height, str(error)) from None
 
@@ -344,6 +358,10 @@ LAST_POSITION = (1 << POSITION_BITS) - 1
 position in its low 20 bits and the height above."""
 
 _SLICE_BYTES = 64 << 10
+_LARGE_BYTES = 1 << 20
+"""Size of a block's packed results above which their events stay packed."""
+# Position of the events among the fields of a transaction's result.
+_EVENTS = 7
 
 
 def pack_results(results: BlockResults) -> bytes:
@@ -351,8 +369,8 @@ def pack_results(results: BlockResults) -> bytes:
     update = results.consensus_param_updates
     return seal(
         (
-            _event_fields(results.begin_block_events),
-            _event_fields(results.end_block_events),
+            pack_events(results.begin_block_events),
+            pack_events(results.end_block_events),
             [(u.pub_key.type, u.pub_key.value, u.power) for u in results.validator_updates],
             None if update is None else jsoncodec.encode(update),
             results.app_hash,
@@ -372,7 +390,8 @@ def unpack_results(
     ``of_txs`` is a function that returns the results of the block's transactions, given their
     number.
     """
-    begin, end, updates, params, app_hash, count, *form = unseal(row, "results", height)
+    begin, end, others = _result_fields(row, height)
+    updates, params, app_hash, count, *form = map(jsoncodec.unpack, others)
     tx_results = of_txs(count)
     if len(tx_results) != count:
         raise DamagedRow(
@@ -381,8 +400,8 @@ def unpack_results(
     return BlockResults(
         height,
         tx_results,
-        _events_from(begin),
-        _events_from(end),
+        begin,
+        end,
         tuple(ValidatorUpdate(PublicKey(kind, key), power) for kind, key, power in updates),
         None if params is None else jsoncodec.decode(params, ConsensusParamsUpdate),
         app_hash,
@@ -390,10 +409,21 @@ def unpack_results(
     )
 
 
-def unpack_block_events(row: bytes, height: int) -> tuple[Event, ...]:
+def unpack_block_events(row: bytes, height: int) -> Events:
     """Return a block's own events from the row of its results; raise :exc:`DamagedRow`."""
-    begin, end, *_ = unseal(row, "results", height)
-    return _events_from(begin) + _events_from(end)
+    begin, end, _ = _result_fields(row, height)
+    return begin + end
+
+
+def _result_fields(row: bytes, height: int) -> tuple[Events, Events, list[jsoncodec.Raw]]:
+    begin, end, *others = _unpacked(jsoncodec.elements, row, "results", height)
+    is_large = len(row) > _LARGE_BYTES
+    return _events(begin, is_large), _events(end, is_large), others
+
+
+def _events(packed: jsoncodec.Raw, is_large: bool) -> Events:
+    """Return packed events, which stay packed in large results."""
+    return PackedEvents(packed) if is_large else unpack_events(jsoncodec.unpack(packed))
 
 
 # Transactions with their results.
@@ -418,15 +448,16 @@ def slices(
     results. ``begin`` is the position of the first transaction.
     """
     first, size = 0, 0
-    packed = [b""] * len(txs) if results is None else [_pack_result(each) for each in results]
-    for position, (tx, result) in enumerate(zip(txs, packed, strict=True)):
+    packed: list[bytes] = []
+    for position, tx in enumerate(txs):
+        result = b"" if results is None else _pack_result(results[position])
         size += len(tx) + len(result)
         if size > _SLICE_BYTES and position > first:
-            here = txs[first:position], packed[first:position]
-            yield _slice(height, begin + first, *here)
-            first, size = position, len(tx) + len(result)
+            yield _slice(height, begin + first, txs[first:position], packed)
+            first, size, packed = position, len(tx) + len(result), []
+        packed.append(result)
     if txs:
-        yield _slice(height, begin + first, txs[first:], packed[first:])
+        yield _slice(height, begin + first, txs[first:], packed)
 
 
 def _slice(
@@ -440,22 +471,32 @@ class Slice:
 
     def __init__(self, row: bytes, first: int) -> None:
         self.height, self.first = first >> POSITION_BITS, first & LAST_POSITION
+        self.size = len(row)
         self.txs, self._results = unseal(row, "transactions", self.height, self.first)
 
     def has(self, height: int, position: int) -> bool:
         """Return true if the slice contains the transaction at this height and position."""
         return self.height == height and 0 <= position - self.first < len(self.txs)
 
-    def results(self) -> list[ExecTxResult]:
-        """Return the results of the transactions; an empty list if they are not stored."""
-        return [_unpack_result(packed) for packed in self._results if packed]
+    def results(self, *, is_large: bool = False) -> list[ExecTxResult]:
+        """Return the results of the transactions; an empty list if they are not stored. Events
+        of a large block stay packed."""
+        return [_unpack_result(packed, is_large=is_large) for packed in self._results if packed]
 
     def tx_result(self, position: int) -> TxResult:
         """Return the transaction at a position of the block; raise :exc:`DamagedRow`."""
         if not self.has(self.height, position):
             raise DamagedRow("transactions", self.height, f"number {position} is missing")
         at = position - self.first
-        return TxResult(self.height, position, self.txs[at], _unpack_result(self._results[at]))
+        packed = self._results[at]
+        result = _unpack_result(packed, is_large=len(packed) > _SLICE_BYTES)
+        return TxResult(self.height, position, self.txs[at], result)
+
+
+def all_results(parts: Sequence[Slice]) -> list[ExecTxResult]:
+    """Return the results of a block's transactions."""
+    is_large = sum(part.size for part in parts) > _LARGE_BYTES
+    return [result for part in parts for result in part.results(is_large=is_large)]
 
 
 def _pack_result(result: ExecTxResult) -> bytes:
@@ -468,31 +509,17 @@ def _pack_result(result: ExecTxResult) -> bytes:
             result.gas_wanted,
             result.gas_used,
             result.codespace,
-            _event_fields(result.events),
+            pack_events(result.events),
             *optional_form(result.form),
         )
     )
 
 
-def _unpack_result(packed: bytes) -> ExecTxResult:
-    fields = jsoncodec.unpack(packed)
-    code, data, log, info, gas_wanted, gas_used, codespace, events, *form = fields
-    return ExecTxResult(
-        code, data, log, info, gas_wanted, gas_used, _events_from(events), codespace, *form
-    )
-
-
-def _event_fields(events: Sequence[Event]) -> list[tuple[str, list[object]]]:
-    return [
-        (event.type, [field for a in event.attributes for field in (a.key, a.value, a.index)])
-        for event in events
-    ]
-
-
-def _events_from(events: Sequence[tuple[str, list[Any]]]) -> tuple[Event, ...]:
-    return tuple(
-        [
-            Event(kind, tuple(map(EventAttribute, flat[::3], flat[1::3], flat[2::3])))
-            for kind, flat in events
-        ]
-    )
+def _unpack_result(packed: bytes, *, is_large: bool) -> ExecTxResult:
+    fields: list[Any] = (jsoncodec.elements if is_large else jsoncodec.unpack)(packed)
+    found = fields.pop(_EVENTS)
+    events = PackedEvents(found) if is_large else unpack_events(found)
+    if is_large:
+        fields = [jsoncodec.unpack(each) for each in fields]
+    code, data, log, info, gas_wanted, gas_used, codespace, *form = fields
+    return ExecTxResult(code, data, log, info, gas_wanted, gas_used, events, codespace, *form)

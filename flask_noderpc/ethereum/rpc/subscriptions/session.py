@@ -270,7 +270,7 @@ class EvmSession(WebSocketSession[str, Topic]):
         """Respond to a message, a call or a batch."""
         reply = self._dispatcher.post(body, self._permissions, self._methods)
         if reply.body:
-            self._send(reply.body)
+            self._send(bytes(reply.body))
         self._subscriptions.begin()
 
     def _subscribe(self, request_id: bytes, params: bytes) -> bytes:
