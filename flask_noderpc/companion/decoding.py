@@ -67,7 +67,7 @@ class Decoders:
         """Return the decoded blocks, or ``None`` if the caller must decode them: if a document
         is invalid, the documents are short, or no process is available."""
         sizes = [len(memoryview(each)) for pair in blocks for each in pair]
-        if not self._count or sum(sizes) < _WORTH_BYTES or max(sizes) > _MOST_BYTES:
+        if not self._count or sum(sizes) < _WORTH_BYTES or max(sizes, default=0) > _MOST_BYTES:
             return None
         if not self._executors.is_ready():
             # The processes take a while to start; meanwhile the caller decodes.

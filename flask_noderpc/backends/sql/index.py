@@ -175,8 +175,8 @@ def has_succeeded(at: Connection, tx_hash: bytes, below: int) -> bool:
 def write_events(
     at: Connection, kind: str, found: Iterable[tuple[int, Sequence[Event]]]
 ) -> dict[int, str]:
-    """Index the events of places one after the other, and those of a large place a few at a
-    time; return the column ``events`` of each place."""
+    """Index the events of one place after the other, a few at a time if they are packed; return
+    the column ``events`` of each place."""
     texts: dict[int, str] = {}
     for here, events in found:
         if isinstance(events, PackedEvents):
