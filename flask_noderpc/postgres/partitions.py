@@ -220,6 +220,9 @@ def drop(at: AnyConnection, low: int, *, at_once: bool) -> bool:
         if time.monotonic() > deadline:
             return False
         time.sleep(_POLL_S)
+    # Make replicas wait here for snapshots that see the partition, while they hold no lock:
+    # removing the old row of the mark conflicts with these snapshots.
+    at.execute("VACUUM (TRUNCATE false) partitions")
     for table in TABLES:
         if at_once:
             is_dropped = _drop_at_once(at, table, name(table, low))
