@@ -25,7 +25,7 @@ from ..wire.dialects import dialect_named
 
 # Decode fewer bytes here: sending them to another process would take longer.
 _WORTH_BYTES = 200_000
-# Decode more bytes here, where it takes less memory: a block's results may have 50 MB.
+# Decode larger documents here, where it takes less memory: a block's results may have 50 MB.
 _MOST_BYTES = 10_000_000
 # Two processes decode about as many blocks per second as one process stores.
 _MAX_PROCESSES = 2
@@ -52,8 +52,8 @@ class Decoders:
     def decode(self, dialect: str, documents: Sequence[Document]) -> list[Any] | None:
         """Return the decoded documents, or ``None`` if the caller must decode them: if a
         document is invalid, the documents are short, or no process is available."""
-        size = sum(len(memoryview(document)) for _, document in documents)
-        if not self._count or not _WORTH_BYTES <= size <= _MOST_BYTES:
+        sizes = [len(memoryview(document)) for _, document in documents]
+        if not self._count or sum(sizes) < _WORTH_BYTES or max(sizes, default=0) > _MOST_BYTES:
             return None
         if not self._executors.is_ready():
             # The processes take a while to start; meanwhile the caller decodes.
