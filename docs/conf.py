@@ -18,7 +18,7 @@ intersphinx_mapping: dict[str, tuple[str, str | None]] = {}
 nitpick_ignore_regex = [
     (
         "py:class",
-        r"(flask|decimal|http|collections|contextlib|pathlib|os|types|typing|abc)\..*",
+        r"(flask|msgspec|decimal|http|collections|contextlib|pathlib|os|types|typing|abc)\..*",
     ),
     (
         "py:class",
