@@ -224,11 +224,11 @@ def _write(
         at, kind, {key: 0 if key in counted else count for key, count in of_keys.items()}
     )
     ids = _known_ids(at, kind, key_ids, counts)
-    known = [(counts[value], own_id) for value, own_id in ids.items() if own_id not in counted]
-    at.executemany(
-        f"UPDATE {kind}_values SET places = places + ? WHERE id = ?",
-        sorted(known, key=itemgetter(1)),
-    )
+    ids_of_counts: dict[int, list[int]] = {}
+    for value, own_id in ids.items():
+        if own_id not in counted:
+            ids_of_counts.setdefault(counts[value], []).append(own_id)
+    _add_to_counts(at, f"{kind}_values", ids_of_counts)
     (last,) = at.execute(f"SELECT coalesce(max(id), 0) FROM {kind}_values").fetchone()
     # In the order of the index by digest, rows that are neighbours are written together.
     new = sorted((each for each in counts if each not in ids), key=itemgetter(0, 2))
@@ -462,7 +462,15 @@ def _subtract(at: Connection, table: str, rows: _Counts, gone: Mapping[int, int]
         ids_of_counts.setdefault(count if total > count else 0, []).append(own_id)
     unused = engine.integers_param(ids_of_counts.pop(0, []))
     at.execute(f"DELETE FROM {table} WHERE {engine.is_one_of('id')}", (unused,))
+    _add_to_counts(at, table, {-count: ids for count, ids in ids_of_counts.items()})
+
+
+def _add_to_counts(
+    at: Connection, table: str, ids_of_counts: Mapping[int, Sequence[int]]
+) -> None:
+    """Add to the numbers of places of rows, given the IDs of the rows for each number."""
+    engine = at.engine
     at.executemany(
-        f"UPDATE {table} SET places = places - ? WHERE {engine.is_one_of('id')}",
-        [(count, engine.integers_param(ids)) for count, ids in ids_of_counts.items()],
+        f"UPDATE {table} SET places = places + ? WHERE {engine.is_one_of('id')}",
+        [(count, engine.integers_param(sorted(ids))) for count, ids in ids_of_counts.items()],
     )

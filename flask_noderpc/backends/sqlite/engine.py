@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 from ... import jsoncodec
@@ -14,6 +16,11 @@ from ..sql.connection import Engine
 # Free pages that are kept for the next blocks: at least 1,000 and 1/10 of all pages. A
 # transaction returns up to 1,000 further pages to the file system.
 _KEPT_PAGES, _KEPT_SHARE, _FREED_PAGES = 1_000, 10, 1_000
+
+
+# Number of rows that one statement inserts.
+_ROWS = 64
+_INSERT = re.compile(r"(INSERT INTO [^?]+ VALUES )(\([?, ]+\))([^?]*)")
 
 
 class SQLite(Engine):
@@ -76,6 +83,25 @@ class Connection(sqlite3.Connection):
     """A SQLite connection for the statements of :mod:`flask_noderpc.backends.sql`."""
 
     engine: Engine = SQLite()
+
+    def executemany(self, sql: str, parameters: Iterable[Any], /) -> sqlite3.Cursor:
+        """Execute a statement for each parameter set; insert many rows with each execution, as
+        every execution lets other threads run, and then waits for its turn again."""
+        insert = _INSERT.fullmatch(sql)
+        if insert is None:
+            return super().executemany(sql, parameters)
+        rows = list(parameters)
+        whole = len(rows) - len(rows) % _ROWS
+        if whole:
+            start, values, end = insert.groups()
+            super().executemany(
+                f"{start}{', '.join([values] * _ROWS)}{end}",
+                (
+                    list(chain.from_iterable(rows[first : first + _ROWS]))
+                    for first in range(0, whole, _ROWS)
+                ),
+            )
+        return super().executemany(sql, rows[whole:])
 
     def each(self, sql: str, parameters: Iterable[Any], /) -> Iterator[list[Any]]:
         """Execute a statement once for each parameter set; yield the rows of each execution."""
