@@ -29,12 +29,15 @@ from .content import SHAPES
 @click.option("--retain", default=100, show_default=True, help="Blocks that stay.")
 @click.option("--folder", type=click.Path(path_type=Path), default=CACHE / "realistic")
 @click.option("--database", help="A postgresql:// URL of an empty database to use instead.")
-def main(shape: str, count: int, retain: int, folder: Path, database: str | None) -> None:
+@click.option("--bulk", "in_bulk", is_flag=True, help="Prune as noderpc prune --bulk does.")
+def main(
+    shape: str, count: int, retain: int, folder: Path, database: str | None, in_bulk: bool
+) -> None:
     """Print the steps of pruning a chain."""
     if database:
         with closing(open_store(database)) as remote:
             extend(remote, SHAPES[shape], count, signed=False)
-            prune(remote, retain)
+            prune(remote, retain, in_bulk)
         return
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{shape}-pruned.db"
@@ -45,16 +48,16 @@ def main(shape: str, count: int, retain: int, folder: Path, database: str | None
             store.backup(copy)
         before = copy.stat().st_size
         with closing(SQLiteBackend(copy)) as store:
-            prune(store, retain)
+            prune(store, retain, in_bulk)
         click.echo(f"{before / 1e6:.0f} MB before, {copy.stat().st_size / 1e6:.0f} after")
 
 
-def prune(store: ChainStore, retain: int) -> None:
+def prune(store: ChainStore, retain: int, in_bulk: bool) -> None:
     """Prune a store, and print the time that it takes."""
     latest = store.reads.latest_height()
     blocks = latest - store.reads.base_height() + 1 - retain
     began = time.process_time()
-    durations = steps.timed(lambda: store.prune_some(latest - retain + 1))
+    durations = steps.timed(lambda: store.prune_some(latest - retain + 1, in_bulk=in_bulk))
     cpu = time.process_time() - began
     click.echo(
         f"{blocks} blocks pruned, {blocks / sum(durations):.0f} a second;"

@@ -135,14 +135,14 @@ def check_chain(store: ChainStore) -> None:
         raise Failed(f"{shown} has no chain; start the node, or name another store", REFUSED)
 
 
-def prune(store: ChainStore, retain: int) -> None:
+def prune(store: ChainStore, retain: int, *, in_bulk: bool = False) -> None:
     """Remove all but the latest ``retain`` blocks, show progress, and close the store."""
 
     with closing(store):
         check_chain(store)
         count = store.reads.latest_height() - store.reads.base_height() + 1 - retain
         with Progress("pruning", max(0, count)) as bar:
-            removed = store.prune(retain, bar.add)
+            removed = store.prune(retain, bar.add, in_bulk=in_bulk)
         click.echo(f"{removed} blocks removed; the lowest is now {store.reads.base_height()}")
 
 

@@ -110,7 +110,14 @@ def verify_at(
 @_file
 @_home
 @click.option("--retain", type=int, required=True, help="Number of latest blocks to retain.")
-def prune_at(database: str | None, home: Path | None, retain: int) -> None:
+@click.option(
+    "--bulk",
+    "in_bulk",
+    is_flag=True,
+    help="Prune in transactions of about a second, which is faster, but a running node has to"
+    " wait for them.",
+)
+def prune_at(database: str | None, home: Path | None, retain: int, in_bulk: bool) -> None:
     """Remove the old blocks of a chain.
 
     DATABASE is its SQLite file, or a postgresql:// URL. The node may be running meanwhile.
@@ -133,7 +140,7 @@ def prune_at(database: str | None, home: Path | None, retain: int) -> None:
             f"--retain: expected at least {minimum}, which the application needs, got {retain}",
             USAGE,
         )
-    prune(open_store(path), retain)
+    prune(open_store(path), retain, in_bulk=in_bulk)
 
 
 @main.command(

@@ -92,8 +92,8 @@ class PostgresBackend(ChainStore):
         with allow_time(_MAX_VERIFY_S):
             super().verify_state()
 
-    def prune_some(self, base: int) -> int:
-        removed = super().prune_some(base)
+    def prune_some(self, base: int, *, in_bulk: bool = False) -> int:
+        removed = super().prune_some(base, in_bulk=in_bulk)
         self._drop_partitions()
         return removed
 

@@ -134,12 +134,16 @@ def test_the_latest_block_always_stays(full: SQLiteBackend) -> None:
     assert full.verify() == 1
 
 
-def test_a_chain_that_begins_above_one_is_pruned_too(open_store: OpenStore) -> None:
+@pytest.mark.parametrize("in_bulk", [False, True])
+def test_a_chain_that_begins_above_one_is_pruned_too(
+    open_store: OpenStore, in_bulk: bool
+) -> None:
     maker, store = ChainMaker((10,), initial_height=500), open_store()
     store.init_chain(maker.genesis, maker.state)
     store.append_block(*make_blocks(maker, 10, 1))
 
-    assert store.prune(4) == 6
+    assert store.prune(4, in_bulk=in_bulk) == 6
+    assert_no_leftovers(store, 506)
 
     assert (store.reads.base_height(), store.reads.latest_height()) == (506, 509)
     store.append_block(*make_blocks(maker, 2, 1))

@@ -354,7 +354,8 @@ def test_a_home_stands_for_its_store(home: Path, tmp_path: Path) -> None:
     for words, text in (
         (["verify"], "6 blocks verified"),
         (["backup", target], f"{target} is a verified backup"),
-        (["prune", "--retain", "1"], "5 blocks removed; the lowest is now 6"),
+        (["prune", "--retain", "2", "--bulk"], "4 blocks removed; the lowest is now 5"),
+        (["prune", "--retain", "1"], "1 blocks removed; the lowest is now 6"),
     ):
         found = CliRunner().invoke(main, [*words, "--home", str(home)])
         assert (found.exit_code, text in found.output) == (0, True), found.output

@@ -388,24 +388,31 @@ class ChainStore(ChainBackend):
 
     # Pruning, copies and verification.
 
-    def prune(self, retain: int, progress: Callable[[int], None] | None = None) -> int:
+    def prune(
+        self,
+        retain: int,
+        progress: Callable[[int], None] | None = None,
+        *,
+        in_bulk: bool = False,
+    ) -> int:
         """Prune all blocks except the latest ``retain``; return the number pruned.
 
-        Pruning uses many short transactions, between which other writers can write.
-        ``progress`` is called with the number of blocks that each one pruned.
+        Pruning uses many short transactions, between which other writers can write, or
+        ``in_bulk`` transactions of about a second. ``progress`` is called with the number of
+        blocks that each one pruned.
         """
         self._check_retain(retain)
         base, pruned = self.reads.latest_height() - retain + 1, 0
         while True:
             began = time.monotonic()
-            few = self.prune_some(base)
+            few = self.prune_some(base, in_bulk=in_bulk)
             if not few:
                 return pruned
             pruned += few
             if progress is not None:
                 progress(few)
             # Pause, because other writers may have to poll for the lock.
-            time.sleep(max(_YIELD_S, time.monotonic() - began))
+            time.sleep(_YIELD_S if in_bulk else max(_YIELD_S, time.monotonic() - began))
 
     def _check_retain(self, retain: int) -> None:
         minimum = self.abci.needs_blocks if self.abci else 1
@@ -441,14 +448,17 @@ class ChainStore(ChainBackend):
         """
         raise NotSupported("this store has no earlier versions")
 
-    def prune_some(self, base: int) -> int:
+    def prune_some(self, base: int, *, in_bulk: bool = False) -> int:
         """Remove a few of the oldest blocks below a height, never the latest block; return the
         number removed.
 
-        The work is bounded, so that other writers wait only briefly.
+        The work is bounded, so that other writers wait only briefly, or ``in_bulk`` for about a
+        second.
         """
         while True:
-            removed = self._open().writer.run(lambda at: prune.prune_some(at, base))
+            removed = self._open().writer.run(
+                lambda at: prune.prune_some(at, base, in_bulk=in_bulk)
+            )
             if removed is not None:
                 return removed
             # A large block was only partly removed; pause, because other writers may have to
