@@ -58,6 +58,11 @@ _INITIAL_HEIGHT = re.compile(rb'"initial_height"\s*:\s*"(\d{1,18})"')
 _NO_RESULTS = re.compile(r"could not find results|not persist|not available|pruned|discard")
 
 
+def _is_refused(answer: CallResult) -> bool:
+    """Return true if the node has not said that it lacks the block or its results."""
+    return isinstance(answer, UpstreamRefused) and not _NO_RESULTS.search(answer.text)
+
+
 class NoResults(UpstreamRefused):
     """The upstream has a block without its results."""
 
@@ -111,6 +116,12 @@ class Reader:
             for method in ("block", "block_results")
         ]
         answers = self._ask_with_growing_timeout(calls)
+        if len(heights) == 1:
+            # A node may limit the size of the response to a batch: ask for each part alone.
+            answers = [
+                self._ask_with_growing_timeout([asked])[0] if _is_refused(answer) else answer
+                for asked, answer in zip(calls, answers, strict=True)
+            ]
         loaded = self.node.load_blocks(calls, answers)
         found = [self._block(*each) for each in zip(heights, loaded, strict=True)]
         for each in found:

@@ -71,8 +71,8 @@ def serve_node() -> Iterator[Serve]:
     """Return a function that serves backends as nodes until the test ends."""
     with ExitStack() as stack:
 
-        def start(backend: ChainBackend, dialect: str = "comet-0.38") -> str:
-            return stack.enter_context(serve(app_for(backend, dialect=dialect)))
+        def start(backend: ChainBackend, dialect: str = "comet-0.38", **settings: Any) -> str:
+            return stack.enter_context(serve(app_for(backend, dialect=dialect, **settings)))
 
         yield start
 

@@ -154,6 +154,17 @@ def test_an_interrupted_import_goes_on(
     assert store.verify() == 65
 
 
+def test_results_that_are_too_large_for_a_batch_are_fetched_alone(
+    chain: SampleChain, serve_node: Serve, store: SQLiteBackend
+) -> None:
+    url = serve_node(node_of(chain), max_response_bytes=3_000)
+
+    assert import_all(store, upstreams_at(url)) == (1, HEIGHTS - 1)
+
+    for item in chain.blocks[: HEIGHTS - 1]:
+        assert store.reads.results(item.block.header.height) == item.results
+
+
 class Pruned(View):
     """Reads of a node without blocks below a height, and without results below another."""
 
