@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache, lru_cache
 
-from .domain.abci import Event, EventAttribute
+from .domain.abci import Event, EventAttribute, changed_events
 from .feature import EventAliases, features
 
 
@@ -26,7 +26,7 @@ def searchable(events: Sequence[Event]) -> Sequence[Event]:
     case in lower case."""
     if not any(_of(events)):
         return events
-    return tuple(map(_comparable, with_aliases(events)))
+    return changed_events(events, map(_comparable, with_aliases(events)))
 
 
 def has_aliases(key: str) -> bool:

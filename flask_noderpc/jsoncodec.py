@@ -141,7 +141,8 @@ def encode_each(values: Iterable[object]) -> Raw:
     for value in in_turns(values):
         body += msgspec.json.encode(value)
         body += b","
-    body[-1:] = b"]"
+    # Replace the last comma.
+    body[max(1, len(body) - 1) :] = b"]"
     return Raw(body)
 
 
@@ -172,7 +173,8 @@ def pack(value: object) -> bytes:
 
 
 def pack_each(values: Iterable[object]) -> bytearray:
-    """Encode a list as MessagePack, value by value."""
+    """Encode a list as MessagePack, value by value, with a length of 32 bits, while
+    :func:`pack` writes the shortest one."""
     # 0xdd begins an array whose length has 32 bits.
     packed = bytearray(b"\xdd\0\0\0\0")
     count = 0

@@ -224,11 +224,9 @@ class History:
         try:
             with closing(parts):
                 for group in self._groups(parts):
-                    self._store_group(group, low)
-                    lowest = group[-1].range[0]
-                    progress(sum(each.range[1] - each.range[0] + 1 for each in group))
-                    if self._ended.is_set():
-                        break
+                    for low_height, high in self._stored(group, low):
+                        lowest = low_height
+                        progress(high - lowest + 1)
         except UpstreamRefused as error:
             return lowest, error
         return lowest, None
@@ -248,7 +246,7 @@ class History:
                     self.gaps.note(*gap)
                 group += part.chunks
                 error = part.error
-                if error is not None:
+                if error is not None or self._ended.is_set():
                     break
                 if len(group) >= self._group:
                     yield group
@@ -378,21 +376,26 @@ class History:
         """Return a block with its validators, but without its results."""
         return _with_sets(reader, self._fetch_blocks(reader, low, high))
 
-    def _store_group(self, chunks: Sequence[Chunk[list[OlderBlock]]], low: int) -> None:
-        """Store chunks together, or one by one if one of them is refused."""
-        if len(chunks) > 1:
-            items: list[OlderBlock] = []
-            try:
-                for chunk in chunks:
-                    above = items[-1].block.header if items else None
-                    items += self._with_missing_sets(chunk, low, above)
-                self._store.backfill(*items, in_bulk=True)
-            except (InvalidBlock, UpstreamMismatch, UpstreamUnavailable) as error:
-                log.debug("blocks are stored chunk by chunk: %s", error)
-            else:
-                return
+    def _stored(self, chunks: Sequence[Chunk[list[OlderBlock]]], low: int) -> Iterator[Range]:
+        """Store chunks together, or one by one if one of them is refused; yield the ranges that
+        are stored."""
+        are_stored = len(chunks) > 1 and self._are_stored_together(chunks, low)
         for chunk in chunks:
-            self._store_chunk(chunk, low)
+            if not are_stored:
+                self._store_chunk(chunk, low)
+            yield chunk.range
+
+    def _are_stored_together(self, chunks: Sequence[Chunk[list[OlderBlock]]], low: int) -> bool:
+        items: list[OlderBlock] = []
+        try:
+            for chunk in chunks:
+                above = items[-1].block.header if items else None
+                items += self._with_missing_sets(chunk, low, above)
+            self._store.backfill(*items, in_bulk=True)
+        except (InvalidBlock, UpstreamError) as error:
+            log.debug("blocks are stored chunk by chunk: %s", error)
+            return False
+        return True
 
     def _store_chunk(self, chunk: Chunk[list[OlderBlock]], low: int) -> None:
         """Store a chunk; if it contradicts the stored chain, refuse its upstream and ask

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain
 from operator import eq
 from typing import Any, overload
 
@@ -52,6 +52,9 @@ class PackedEvents(Sequence[Event]):
     def __iter__(self) -> Iterator[Event]:
         return (_event_from(*unpack(each)) for each in elements(self.packed))
 
+    def __reversed__(self) -> Iterator[Event]:
+        return (_event_from(*unpack(each)) for each in reversed(elements(self.packed)))
+
     def __len__(self) -> int:
         return self._count
 
@@ -60,9 +63,10 @@ class PackedEvents(Sequence[Event]):
     @overload
     def __getitem__(self, index: slice) -> tuple[Event, ...]: ...
     def __getitem__(self, index: int | slice) -> Event | tuple[Event, ...]:
-        if isinstance(index, slice):
-            return tuple(islice(self, *index.indices(self._count)))
-        return _event_from(*unpack(elements(self.packed)[index]))
+        found = elements(self.packed)[index]
+        if isinstance(found, list):
+            return tuple(_event_from(*unpack(each)) for each in found)
+        return _event_from(*unpack(found))
 
     def __add__(self, other: Events) -> Events:
         return PackedEvents.of(chain(self, other)) if other else self
@@ -81,6 +85,11 @@ class PackedEvents(Sequence[Event]):
 
 Events = tuple[Event, ...] | PackedEvents
 """Events of a transaction or a block."""
+
+
+def changed_events(events: Sequence[Event], made: Iterable[Event]) -> Sequence[Event]:
+    """Return events that were made from others, packed if the others are packed."""
+    return PackedEvents.of(made) if isinstance(events, PackedEvents) else tuple(made)
 
 
 def pack_events(events: Events) -> object:

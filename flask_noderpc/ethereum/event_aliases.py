@@ -7,10 +7,10 @@ still use the old name. The sender is in another event, ``message``.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from ..domain.abci import Event, EventAttribute
+from ..domain.abci import Event, EventAttribute, changed_events
 from ..feature import EventAliases
 
 _EVENT, _ALIAS, _CALLS = "ethereum_tx", "ethereum", "evm_calls"
@@ -21,18 +21,27 @@ _ADDRESS = re.compile(r"0[xX][0-9a-fA-F]{40}", re.ASCII)
 def _with_aliases(events: Sequence[Event]) -> Sequence[Event]:
     """Return the events, with the sender added to each ``ethereum_tx``, and a copy of it with
     the type ``ethereum``."""
-    found: list[Event] = []
     senders: tuple[EventAttribute, ...] = ()
+    senders_of: dict[int, tuple[EventAttribute, ...]] = {}
     # Iterate backwards: Ethermint emits a transaction's ``message`` after its other events.
-    for event in reversed(events):
+    for number, event in zip(range(len(events) - 1, -1, -1), reversed(events), strict=True):
         if event.type == "message":
             senders = _evm_senders(event) or senders
         if event.type == _EVENT:
-            whole = _with_sender(event, senders)
-            found += (replace(whole, type=_ALIAS), whole)
+            senders_of[number] = senders
+    return changed_events(events, _each(events, senders_of))
+
+
+def _each(
+    events: Sequence[Event], senders_of: Mapping[int, tuple[EventAttribute, ...]]
+) -> Iterator[Event]:
+    for number, event in enumerate(events):
+        if number in senders_of:
+            whole = _with_sender(event, senders_of[number])
+            yield whole
+            yield replace(whole, type=_ALIAS)
         else:
-            found.append(event)
-    return tuple(reversed(found))
+            yield event
 
 
 def _with_sender(event: Event, senders: tuple[EventAttribute, ...]) -> Event:

@@ -28,7 +28,7 @@ class Postgres(Engine):
     )
     tx_hashes = "tx_hashes"
     hits = "all_hits"
-    # A row of hits and its index entry take 107 bytes, and most values occur only once.
+    # A row of hits and its index entry take about 110 bytes, and most values occur only once.
     keeps_first_hits = True
     # Call functions with two statements: in a single statement, a height from another table
     # would be looked up in all partitions.

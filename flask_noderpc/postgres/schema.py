@@ -350,20 +350,20 @@ CREATE VIEW tx_list AS
 # All hits of both indexes, and views of them for people.
 _HIT_VIEWS = "".join(
     f"""
-CREATE VIEW {kind}_all_hits AS
+CREATE OR REPLACE VIEW {kind}_all_hits AS
     SELECT value_id, place, event FROM {kind}_hits
     UNION ALL SELECT id, place, event FROM {kind}_values WHERE place IS NOT NULL;
 """
     for kind in ("tx", "block")
 )
 _HIT_VIEWS += """
-CREATE VIEW tx_events AS
+CREATE OR REPLACE VIEW tx_events AS
     SELECT h.place >> 20 AS height, h.place & 1048575 AS position, h.event,
            encode(k.key, 'escape') AS key, encode(v.value, 'escape') AS value
     FROM tx_all_hits AS h JOIN tx_values AS v ON v.id = h.value_id
     JOIN tx_keys AS k ON k.id = v.key_id
     WHERE h.place >= (SELECT min(height) << 20 FROM block_hashes);
-CREATE VIEW block_events AS
+CREATE OR REPLACE VIEW block_events AS
     SELECT h.place AS height, h.event,
            encode(k.key, 'escape') AS key, encode(v.value, 'escape') AS value
     FROM block_all_hits AS h JOIN block_values AS v ON v.id = h.value_id
@@ -371,7 +371,7 @@ CREATE VIEW block_events AS
 """
 
 # Values that are stored already keep all their hits in the table of hits.
-_FIRST_HITS = "DROP VIEW IF EXISTS tx_events, block_events;" + "".join(
+_FIRST_HITS = "".join(
     f"""
 ALTER TABLE {kind}_values ADD place bigint, ADD event bigint;
 ALTER TABLE {kind}_values RESET (fillfactor);

@@ -120,12 +120,12 @@ def steps(
     rows: list[int] = []
     real = getattr(*work)
 
-    def counted(*args: Any) -> Any:
+    def counted(*args: Any, **options: Any) -> Any:
         if len(rows) == most:
             raise KeyboardInterrupt
         (at,) = (each for each in args if isinstance(each, sqlite3.Connection))
         before = at.total_changes
-        found = real(*args)
+        found = real(*args, **options)
         rows.append(at.total_changes - before)
         return found
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from flask_noderpc import SQLiteBackend
+from flask_noderpc.backends.sql import prune as prune_steps
 from flask_noderpc.errors import (
     BlockNotFound,
     HeightNotAvailable,
@@ -163,9 +164,11 @@ def test_old_evidence_still_shows_the_accused_validator(
     assert before[0].pub_key.value
 
 
+@pytest.mark.parametrize("in_bulk", [False, True])
 def test_others_write_read_and_verify_while_a_store_is_pruned(
-    open_store: OpenStore, maker: ChainMaker
+    open_store: OpenStore, maker: ChainMaker, monkeypatch: pytest.MonkeyPatch, in_bulk: bool
 ) -> None:
+    monkeypatch.setattr(prune_steps, "_MAX_BLOCKS_IN_BULK", 100)
     store, other = open_store(), open_store()
     store.init_chain(maker.genesis, maker.state)
     store.append_block(*make_blocks(maker, 600, 2))
@@ -177,7 +180,7 @@ def test_others_write_read_and_verify_while_a_store_is_pruned(
     def prune() -> None:
         try:
             # Other blocks are appended meanwhile, and none of them may be removed.
-            assert store.prune(10) == 590
+            assert store.prune(10, in_bulk=in_bulk) == 590
         except BaseException as error:
             faults.append(error)
         finally:

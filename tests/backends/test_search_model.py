@@ -22,6 +22,7 @@ from flask_noderpc.backends.base.backend import ChainBackend
 from flask_noderpc.backends.base.new_blocks import OlderBlock
 from flask_noderpc.backends.sql import backfill, index, index_steps, search
 from flask_noderpc.backends.sql import store as sql_store
+from flask_noderpc.backends.sql.block_writes import precomputed_apart
 from flask_noderpc.backends.sql.store import ChainStore
 from flask_noderpc.chain.applications.kvstore import KVStore
 from flask_noderpc.domain.abci import Event, EventAttribute
@@ -109,8 +110,11 @@ class Stored:
 class Model:
     """A store, and a list of everything that it should contain."""
 
-    def __init__(self, store: ChainStore, plan: Sequence[Planned], trusted: int) -> None:
+    def __init__(
+        self, store: ChainStore, plan: Sequence[Planned], trusted: int, in_bulk: bool
+    ) -> None:
         self.store, self.plan, self.trusted = store, list(plan), trusted
+        self.in_bulk = in_bulk
         self.stored: dict[int, Stored] = {}
         self._make()
         whole = ChainBackend(
@@ -142,16 +146,20 @@ class Model:
     def fill(self, count: int, has_results: bool, is_indexed: bool) -> None:
         high = min(self.stored, default=self.trusted + 1) - 1
         heights = range(high, max(0, high - count), -1)
-        self.store.backfill(*(self._older(h, has_results, is_indexed) for h in heights))
+        items = [self._older(h, has_results, is_indexed) for h in heights]
+        self.store.backfill(*items, in_bulk=self.in_bulk)
         for height in heights:
             self._add(height, has_results, is_indexed)
 
     def _older(self, height: int, has_results: bool, is_indexed: bool) -> OlderBlock:
         item = self.blocks[height - 1]
-        results = item.results if has_results else None
+        results, found = item.results if has_results else None, None
+        if self.in_bulk and results is not None:
+            # As an import receives them from a decoding process.
+            results, found = precomputed_apart(item.block, results)
         return OlderBlock(
             item.block, results, self.sets[height - 1], self.maker.head.params,
-            is_indexed=is_indexed,
+            is_indexed=is_indexed, precomputed=found,
         )  # fmt: skip
 
     def _add(self, height: int, has_results: bool, is_indexed: bool) -> None:
@@ -298,6 +306,7 @@ changes = (
 @given(
     st.lists(plans, min_size=BLOCKS, max_size=BLOCKS),
     st.sampled_from((0, 0, 3, 5)),
+    st.booleans(),
     st.lists(st.tuples(changes, asked), min_size=1, max_size=8),
 )
 def test_searches_find_what_was_stored(
@@ -306,6 +315,7 @@ def test_searches_find_what_was_stored(
     at_once: int,
     plan: list[Planned],
     trusted: int,
+    in_bulk: bool,
     steps: Steps,
 ) -> None:
     """Vary the number of digests, so that different values share one, the limit of places, and
@@ -319,7 +329,7 @@ def test_searches_find_what_was_stored(
         patch.object(index_steps, "ATTRIBUTES_PER_STEP", at_once),
         patch.object(sql_store, "GENTLE", backfill.Pace(-1.0, 800, at_once)),
     ):
-        model = Model(store, plan, trusted)
+        model = Model(store, plan, trusted, in_bulk)
         for (change, *args), questions in steps:
             if change != "fill" or trusted:
                 getattr(model, change)(*args)

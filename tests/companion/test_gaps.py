@@ -19,11 +19,11 @@ from click.testing import CliRunner
 
 from flask_noderpc import SQLiteBackend
 from flask_noderpc.cli import main
-from flask_noderpc.companion import gaps, head_appender, throttle
+from flask_noderpc.companion import chunks, gaps, head_appender, history, throttle
 from flask_noderpc.companion.cached_status import CachedStatus
 from flask_noderpc.companion.gaps import MAX_GAPS, Gaps, gaps_of
 from flask_noderpc.domain.abci import BlockResults
-from flask_noderpc.domain.block import Commit
+from flask_noderpc.domain.block import Commit, Header
 from flask_noderpc.errors import ResultNotFound, UpstreamError
 from flask_noderpc.testing import SampleChain
 from flask_noderpc.testing.node import app_for, serve
@@ -262,6 +262,26 @@ def test_the_backfill_stops_at_a_block_that_no_node_can_give(
     assert import_all(store, upstreams_at(url)) == (1, HEIGHTS - 1)
     assert not gaps_of(store)
     assert store.reads.block(BAD)[1] == chain.blocks[BAD - 1].block
+
+
+def test_the_backfill_stops_at_validators_that_no_node_can_give(
+    broken: Any, store: SQLiteBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The blocks above them are stored, although they were about to be stored together."""
+    # The highest block of the second chunk has another set than the first chunk.
+    height = HEIGHTS - 1 - chunks.CHUNK
+
+    def has_other_set(header: Header, other: Header) -> bool:
+        return (header.height, other.height) == (height, height + 1)
+
+    monkeypatch.setattr(history, "_has_other_set", has_other_set)
+    _, url = broken("validators", "proto: wrong wireType", height + 1, height - 1)
+
+    with pytest.raises(UpstreamError, match="wrong wireType"):
+        import_all(store, upstreams_at(url))
+
+    assert store.reads.base_height() == height + 1
+    assert [*gaps_of(store)] == [height]
 
 
 def test_the_command_says_what_is_missing(broken: Any, tmp_path: Path) -> None:

@@ -215,6 +215,48 @@ def goes_on(url: str, maker: ChainMaker) -> None:
         assert store.verify() == 11
 
 
+# The tables of version 6, which had all hits in one table.
+TO_VERSION_6 = """
+DROP VIEW tx_events, block_events, tx_all_hits, block_all_hits;
+ALTER TABLE tx_values DROP place, DROP event;
+ALTER TABLE block_values DROP place, DROP event;
+CREATE VIEW tx_events AS
+    SELECT h.place >> 20 AS height, h.place & 1048575 AS position, h.event,
+           encode(k.key, 'escape') AS key, encode(v.value, 'escape') AS value
+    FROM tx_hits AS h JOIN tx_values AS v ON v.id = h.value_id
+    JOIN tx_keys AS k ON k.id = v.key_id
+    WHERE h.place >= (SELECT min(height) << 20 FROM block_hashes);
+CREATE VIEW block_events AS
+    SELECT h.place AS height, h.event,
+           encode(k.key, 'escape') AS key, encode(v.value, 'escape') AS value
+    FROM block_hits AS h JOIN block_values AS v ON v.id = h.value_id
+    JOIN block_keys AS k ON k.id = v.key_id;
+UPDATE noderpc_schema SET version = 6, oldest = 6;
+"""
+
+
+def test_views_of_others_and_their_permissions_stay(
+    url: str, host: PostgresBackend, maker: ChainMaker
+) -> None:
+    host.init_chain(maker.genesis, maker.state)
+    host.close()
+    with psycopg.connect(url) as at:
+        at.execute(TO_VERSION_6)
+        at.execute("CREATE VIEW mine AS SELECT height, value FROM tx_events")
+        at.execute("GRANT SELECT ON tx_events TO PUBLIC")
+
+    with closing(PostgresBackend(url)) as store:
+        store.append_block(maker.block(b"a=1"))
+        assert store.verify() == 1
+
+    with psycopg.connect(url) as at:
+        assert ("a",) in at.execute("SELECT value FROM mine WHERE height = 1").fetchall()
+        assert at.execute(
+            "SELECT count(*) FROM information_schema.role_table_grants"
+            " WHERE table_name = 'tx_events' AND grantee = 'PUBLIC'"
+        ).fetchone() == (1,)
+
+
 def test_an_interrupted_migration_is_gone_on_with(
     second_version: str, maker: ChainMaker, monkeypatch: pytest.MonkeyPatch
 ) -> None:

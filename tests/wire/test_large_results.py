@@ -78,6 +78,7 @@ def test_packed_events_behave_like_a_tuple() -> None:
     assert packed == EVENTS
     assert tuple(packed) == EVENTS
     assert (packed[3], packed[-1], packed[2:5]) == (EVENTS[3], EVENTS[-1], EVENTS[2:5])
+    assert (packed[::-1], tuple(reversed(packed))) == (EVENTS[::-1], EVENTS[::-1])
     assert packed + EVENTS[:2] == EVENTS + EVENTS[:2]
     assert EVENTS[:2] + packed == EVENTS[:2] + EVENTS
     assert packed != EVENTS[:-1]

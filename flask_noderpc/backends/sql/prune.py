@@ -13,7 +13,7 @@ from .values import write_changes
 # Maximum blocks and seconds of a pruning transaction, for which other writers have to wait; the
 # commit takes about as long again.
 _MAX_BLOCKS, _STEP_S = 30, 0.02
-# The same for pruning in bulk, in which a block takes a fifth of the processor time.
+# Pruning in bulk has longer transactions, in which a block takes less processor time.
 _MAX_BLOCKS_IN_BULK, _BULK_STEP_S = 3_000, 1.0
 # Number of blocks that a transaction first removes together, and maximum of their
 # transactions and of their index entries for each block.

@@ -49,6 +49,8 @@ _CURE = "stored blocks are unchanged: add blocks of this chain, or use another s
 # Minimum pause, in seconds, between two steps of a long write, so that other writers get the
 # lock.
 _YIELD_S = 0.005
+# The same after a step of about a second: SQLite's writers poll every 100 ms by then.
+_BULK_YIELD_S = 0.15
 
 
 class _NoApplication(ApplicationAccess):
@@ -412,7 +414,7 @@ class ChainStore(ChainBackend):
             if progress is not None:
                 progress(few)
             # Pause, because other writers may have to poll for the lock.
-            time.sleep(_YIELD_S if in_bulk else max(_YIELD_S, time.monotonic() - began))
+            time.sleep(_BULK_YIELD_S if in_bulk else max(_YIELD_S, time.monotonic() - began))
 
     def _check_retain(self, retain: int) -> None:
         minimum = self.abci.needs_blocks if self.abci else 1

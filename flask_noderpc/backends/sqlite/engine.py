@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,7 +19,6 @@ _KEPT_PAGES, _KEPT_SHARE, _FREED_PAGES = 1_000, 10, 1_000
 
 # Number of rows that one statement inserts.
 _ROWS = 64
-_INSERT = re.compile(r"(INSERT INTO [^?]+ VALUES )(\([?, ]+\))([^?]*)")
 
 
 class SQLite(Engine):
@@ -86,16 +84,17 @@ class Connection(sqlite3.Connection):
 
     def executemany(self, sql: str, parameters: Iterable[Any], /) -> sqlite3.Cursor:
         """Execute a statement for each parameter set; insert many rows with each execution, as
-        every execution lets other threads run, and then waits for its turn again."""
-        insert = _INSERT.fullmatch(sql)
-        if insert is None:
+        every execution lets other threads run, and then waits for its turn again. Each set has
+        as many parameters as the statement, which is not checked."""
+        start, values, rest = sql.partition(" VALUES ")
+        marks, _, end = rest.partition(")")
+        if not (values and sql.startswith("INSERT ")) or "?" in start + end:
             return super().executemany(sql, parameters)
         rows = list(parameters)
         whole = len(rows) - len(rows) % _ROWS
         if whole:
-            start, values, end = insert.groups()
             super().executemany(
-                f"{start}{', '.join([values] * _ROWS)}{end}",
+                f"{start}{values}{', '.join([f'{marks})'] * _ROWS)}{end}",
                 (
                     list(chain.from_iterable(rows[first : first + _ROWS]))
                     for first in range(0, whole, _ROWS)

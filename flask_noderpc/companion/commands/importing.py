@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 # Maximum number of chunks that are fetched and decoded in parallel; a chunk has some megabytes.
 _MAX_CHUNKS = 32
-# One process stores the blocks that about so many decode.
-_USEFUL_JOBS = 8
+# One process stores the blocks that two or three decode, small ones and large ones.
+_USEFUL_JOBS = 4
 
 
 def _period(context: click.Context, option: click.Parameter, value: str) -> int:
@@ -133,7 +133,7 @@ def _period(context: click.Context, option: click.Parameter, value: str) -> int:
 )
 @click.option(
     "--jobs",
-    type=click.IntRange(min=1, max=64),
+    type=click.IntRange(min=0, max=16),
     default=None,
     metavar="INTEGER",
     help="Processes that decode, hash and pack blocks, beside the one that stores them."

@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from flask_noderpc import jsoncodec
+from flask_noderpc.domain.abci import PackedEvents
 from flask_noderpc.ethereum.protocol.ethermint import event
 from flask_noderpc.event_aliases import comparable, searchable, with_aliases
 
@@ -39,6 +41,30 @@ def test_the_sender_is_taken_from_the_message_where_only_that_has_it() -> None:
         event("ethereum_tx", amount="2", sender=OTHER),
         event("ethereum", amount="2", sender=OTHER),
     ]
+
+
+def test_large_events_stay_packed_and_are_read_a_few_times(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    events = (
+        *(event("app", key=str(number)) for number in range(200)),
+        event("ethereum_tx", recipient=ADDRESS),
+        event("message", module="evm", sender=OTHER, txType="2"),
+    )
+    packed = PackedEvents.of(events)
+    parsed: list[object] = []
+
+    def counted(document: jsoncodec.Document) -> list[jsoncodec.Raw]:
+        parsed.append(document)
+        return jsoncodec.elements(document)
+
+    monkeypatch.setattr("flask_noderpc.domain.abci.elements", counted)
+
+    found = searchable(packed)
+
+    assert isinstance(found, PackedEvents)
+    assert tuple(found) == searchable(events)
+    assert len(parsed) < 20
 
 
 def test_the_events_of_other_transactions_are_handed_back() -> None:
