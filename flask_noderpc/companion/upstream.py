@@ -218,7 +218,7 @@ class Upstream:
 
     def load_blocks(
         self, calls: Sequence[Call], answers: Sequence[CallResult]
-    ) -> list[tuple[LoadedBlock, LoadedResults, Precomputed | None]]:
+    ) -> Sequence[tuple[LoadedBlock, LoadedResults, Precomputed | None]]:
         """Decode pairs of results of calls, of a block and of its results; keep errors
         unchanged."""
         documents = [each for each in answers if isinstance(each, jsoncodec.Raw)]
@@ -226,7 +226,7 @@ class Upstream:
             pairs = list(zip(documents[::2], documents[1::2], strict=True))
             found = self._decoders.decode(self.dialect.name, pairs)
             if found is not None:
-                return [(each.found, each.results, each.precomputed) for each in found]
+                return found
         kinds = cycle((ResultBlock, BlockResults))
         decoded: list[Any] = [
             each if isinstance(each, UpstreamRefused) else self.load(kind, asked, each)

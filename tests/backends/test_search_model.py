@@ -155,7 +155,7 @@ class Model:
         item = self.blocks[height - 1]
         results, found = item.results if has_results else None, None
         if self.in_bulk and results is not None:
-            # As an import receives them from a decoding process.
+            # An import receives them in this form from a decoding process.
             results, found = precomputed_apart(item.block, results)
         return OlderBlock(
             item.block, results, self.sets[height - 1], self.maker.head.params,

@@ -98,8 +98,8 @@ def test_a_killed_import_goes_on(tmp_path: Path, locations: Iterator[str]) -> No
             location = next(locations)
             command = [sys.executable, "-c", FOLLOW, "import", node.url, "--jobs", "2"]
             command += ["--database", location, "--trust-period", "99999d"]
-            while True:
-                importing = Process(command, tmp_path / "log", cwd=ROOT)
+            importing = Process(command, tmp_path / "log", cwd=ROOT)
+            while killed < MOMENTS:
                 # Kill at any moment: during the start, while a header is trusted, or while
                 # chunks are decoded or stored.
                 time.sleep(randomness.uniform(0, 3))
@@ -108,6 +108,7 @@ def test_a_killed_import_goes_on(tmp_path: Path, locations: Iterator[str]) -> No
                 importing.kill()
                 killed += 1
                 _grow(node, 2)
+                importing = Process(command, tmp_path / "log", cwd=ROOT)
             last = node.chain.reads.latest_height() - 1
             assert importing.wait() == 0, (tmp_path / "log").read_text()
             with closing(open_store(location)) as store:

@@ -81,6 +81,7 @@ class BlockWithoutResults:
     """Unchecked fields; see :class:`CommittedBlock`."""
     source: str = ""
     results: None = field(default=None, init=False)
+    precomputed: None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         _check_unchecked(self.unchecked)

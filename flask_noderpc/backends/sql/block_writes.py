@@ -234,7 +234,7 @@ def prepare(items: Iterable[B]) -> list[Prepared[B]]:
     """Compute the hashes and rows of blocks, unless another process has done so."""
     found = []
     for item in items:
-        known: Precomputed | None = getattr(item, "precomputed", None)
+        known: Precomputed | None = item.precomputed
         if known is None and _is_large(item.block):
             # Let other greenlets run: computing the hashes of one block may take 20 ms.
             next_turn()

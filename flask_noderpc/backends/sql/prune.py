@@ -10,11 +10,12 @@ from . import blocks, chain, hits, index, index_steps, state
 from .connection import Connection
 from .values import write_changes
 
-# Maximum blocks and seconds of a pruning transaction, for which other writers have to wait; the
+# Maximum blocks and seconds of a pruning transaction. Other writers have to wait for it; the
 # commit takes about as long again.
 _MAX_BLOCKS, _STEP_S = 30, 0.02
-# Pruning in bulk has longer transactions, in which a block takes less processor time.
-_MAX_BLOCKS_IN_BULK, _BULK_STEP_S = 3_000, 1.0
+# Pruning in bulk has longer transactions, and takes less processor time for a block. Blocks
+# with up to so many index entries in all are removed together.
+_MAX_BLOCKS_IN_BULK, _BULK_STEP_S, _ENTRIES_IN_BULK = 3_000, 1.0, 100_000
 # Number of blocks that a transaction first removes together, and maximum of their
 # transactions and of their index entries for each block.
 _FEW_BLOCKS, _TXS_A_BLOCK, _ENTRIES_A_BLOCK = 5, 10, 400
@@ -40,13 +41,13 @@ def prune_some(at: Connection, base: int, *, in_bulk: bool) -> int | None:
 
     The last block is never removed.
     """
-    max_blocks, step_s = _MAX_BLOCKS, _STEP_S
+    max_blocks, step_s, entries = _MAX_BLOCKS, _STEP_S, 0
     if in_bulk:
-        max_blocks, step_s = _MAX_BLOCKS_IN_BULK, _BULK_STEP_S
+        max_blocks, step_s, entries = _MAX_BLOCKS_IN_BULK, _BULK_STEP_S, _ENTRIES_IN_BULK
     dropped_below = at.engine.dropped_below(at, base)
     began, removed, most = time.monotonic(), 0, _FEW_BLOCKS
     while removed < max_blocks and (heights := _oldest(at, base, most)):
-        few = _few(at, heights)
+        few = _few(at, heights, entries)
         if few:
             _remove(at, few, dropped_below)
         else:
@@ -60,19 +61,21 @@ def prune_some(at: Connection, base: int, *, in_bulk: bool) -> int | None:
         # Next remove as many blocks as fit into the remaining time, as each statement for many
         # blocks costs little more than one for a few.
         fitting = int(removed * (step_s / max(elapsed, 0.0001) - 1))
-        most = max(1, min(2 * removed, fitting, max_blocks - removed))
+        most = max(1, min(3 * len(few), fitting, max_blocks - removed))
     if removed:
         at.engine.free_space(at)
     return removed
 
 
-def _few(at: Connection, heights: list[int]) -> list[int]:
+def _few(at: Connection, heights: list[int], entries: int) -> list[int]:
     """Return the first of these heights whose blocks can be removed together; an empty list if
-    the first block is too large."""
-    for few in (heights, heights[:1]):
-        if not index_steps.has_many(at, few[0], few[-1], len(few) * _ENTRIES_A_BLOCK):
-            return few
-    return []
+    the first block is too large. At least ``entries`` index entries may be removed."""
+    few = heights
+    while index_steps.has_many(at, few[0], few[-1], max(entries, len(few) * _ENTRIES_A_BLOCK)):
+        if len(few) == 1:
+            return []
+        few = few[: len(few) // 2]
+    return few
 
 
 def _remove(at: Connection, heights: list[int], dropped_below: int) -> None:

@@ -49,8 +49,11 @@ _CURE = "stored blocks are unchanged: add blocks of this chain, or use another s
 # Minimum pause, in seconds, between two steps of a long write, so that other writers get the
 # lock.
 _YIELD_S = 0.005
-# The same after a step of about a second: SQLite's writers poll every 100 ms by then.
+# Pause, in seconds, between long transactions: SQLite's writers poll every 100 ms after a
+# while, and give up after five seconds.
 _BULK_YIELD_S = 0.15
+# A backfill in bulk pauses at least each time that it has written for so many seconds.
+_BULK_S = 2.0
 
 
 class _NoApplication(ApplicationAccess):
@@ -92,6 +95,7 @@ class ChainStore(ChainBackend):
         self._filters = None if location.read_only else SQLFilters(self._open)
         # Create both now, as two threads that make the first calls could create two of each.
         self._made = self.mempool, self.evidence
+        self._paused_at = time.monotonic()
 
     @property
     def read_only(self) -> bool:
@@ -336,6 +340,9 @@ class ChainStore(ChainBackend):
                 added = files.writer.run(lambda at: files.ledger.backfill(at, left, pace))  # noqa: B023
             prepared = prepared[added:]
             files.changes.notify()
+            if in_bulk and time.monotonic() > self._paused_at + _BULK_S:
+                time.sleep(_BULK_YIELD_S)
+                self._paused_at = time.monotonic()
 
     @contextmanager
     def _adding(self, blocks: Iterable[Block]) -> Iterator[None]:
