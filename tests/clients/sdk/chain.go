@@ -9,7 +9,10 @@ import (
 	bankmodule "cosmossdk.io/api/cosmos/bank/module/v1"
 	consensusmodule "cosmossdk.io/api/cosmos/consensus/module/v1"
 	distributionmodule "cosmossdk.io/api/cosmos/distribution/module/v1"
+	evidencemodule "cosmossdk.io/api/cosmos/evidence/module/v1"
+	genutilmodule "cosmossdk.io/api/cosmos/genutil/module/v1"
 	mintmodule "cosmossdk.io/api/cosmos/mint/module/v1"
+	slashingmodule "cosmossdk.io/api/cosmos/slashing/module/v1"
 	stakingmodule "cosmossdk.io/api/cosmos/staking/module/v1"
 	txconfig "cosmossdk.io/api/cosmos/tx/config/v1"
 	"cosmossdk.io/depinject"
@@ -24,15 +27,19 @@ import (
 	"github.com/cosmos/cosmos-sdk/runtime"
 	authkeeper "github.com/cosmos/cosmos-sdk/x/auth/keeper"
 	bankkeeper "github.com/cosmos/cosmos-sdk/x/bank/keeper"
+	stakingkeeper "github.com/cosmos/cosmos-sdk/x/staking/keeper"
 	"github.com/cosmos/gogoproto/proto"
 
 	// Modules register themselves.
+	_ "cosmossdk.io/x/evidence"
 	_ "github.com/cosmos/cosmos-sdk/x/auth"
 	_ "github.com/cosmos/cosmos-sdk/x/auth/tx/config"
 	_ "github.com/cosmos/cosmos-sdk/x/bank"
 	_ "github.com/cosmos/cosmos-sdk/x/consensus"
 	_ "github.com/cosmos/cosmos-sdk/x/distribution"
+	_ "github.com/cosmos/cosmos-sdk/x/genutil"
 	_ "github.com/cosmos/cosmos-sdk/x/mint"
+	_ "github.com/cosmos/cosmos-sdk/x/slashing"
 	_ "github.com/cosmos/cosmos-sdk/x/staking"
 )
 
@@ -49,6 +56,7 @@ type chain struct {
 	registry codectypes.InterfaceRegistry
 	accounts authkeeper.AccountKeeper
 	coins    bankkeeper.Keeper
+	staking  *stakingkeeper.Keeper
 }
 
 func newChain(given options, config *cmtcfg.Config, logger log.Logger) (*chain, error) {
@@ -77,7 +85,7 @@ func wired(
 		made    chain
 	)
 	wiring := depinject.Configs(
-		modules(given.rewards),
+		modules(given),
 		depinject.Supply(logger),
 		// Else it is chance whether the keeper of mint, which has the same methods, is taken.
 		depinject.BindInterface(
@@ -85,7 +93,7 @@ func wired(
 			"github.com/cosmos/cosmos-sdk/x/staking/keeper/*keeper.Keeper"),
 	)
 	err := depinject.Inject(wiring, &builder,
-		&made.codec, &made.txs, &made.registry, &made.accounts, &made.coins)
+		&made.codec, &made.txs, &made.registry, &made.accounts, &made.coins, &made.staking)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +102,7 @@ func wired(
 }
 
 // modules says of what the application consists, and in which order its parts are called.
-func modules(rewards bool) depinject.Config {
+func modules(given options) depinject.Config {
 	order := &runtimemodule.Module{
 		AppName:       name,
 		PreBlockers:   []string{"auth"},
@@ -111,7 +119,7 @@ func modules(rewards bool) depinject.Config {
 		{Account: "not_bonded_tokens_pool", Permissions: []string{"burner", "staking"}},
 	}
 	parts := map[string]proto.Message{}
-	if rewards {
+	if given.rewards {
 		order.BeginBlockers = []string{"mint", "distribution", "staking"}
 		order.InitGenesis = []string{
 			"auth", "bank", "distribution", "staking", "mint", "consensus"}
@@ -120,6 +128,14 @@ func modules(rewards bool) depinject.Config {
 			&authmodule.ModuleAccountPermission{Account: "mint", Permissions: []string{"minter"}})
 		parts["mint"] = &mintmodule.Module{}
 		parts["distribution"] = &distributionmodule.Module{}
+	}
+	if given.slashing {
+		order.BeginBlockers = []string{"mint", "distribution", "slashing", "evidence", "staking"}
+		order.InitGenesis = []string{"auth", "bank", "distribution", "staking", "slashing", "mint",
+			"genutil", "evidence", "consensus"}
+		parts["slashing"] = &slashingmodule.Module{}
+		parts["evidence"] = &evidencemodule.Module{}
+		parts["genutil"] = &genutilmodule.Module{}
 	}
 	parts["runtime"] = order
 	parts["auth"] = &authmodule.Module{Bech32Prefix: prefix, ModuleAccountPermissions: accounts}

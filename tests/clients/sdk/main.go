@@ -5,7 +5,8 @@
 //
 // A home without a genesis gets one by the flags, or that of -genesis; the same flags, with a
 // -genesis-time, give the same one. With -init it ends there. The validator's key is made of the
-// chain's id, unless the home has config/priv_validator_key.json. With -record-bank it needs no home. Without -commit 10h, with which
+// chain's id, unless the home has config/priv_validator_key.json. With -record-bank or
+// -record-modules it needs no home. Without -commit 10h, with which
 // a chain stands still after a restart, it makes blocks all the time.
 package main
 
@@ -31,8 +32,10 @@ type options struct {
 	bond         string
 	stake        int64
 	rewards      bool
+	slashing     bool
 	initOnly     bool
 	recordBank   bool
+	recordParts  bool
 	rpc          string
 	p2p          string
 	api          string
@@ -76,6 +79,9 @@ func parse() options {
 	flag.BoolVar(&given.initOnly, "init", false, "make the home and end")
 	flag.BoolVar(&given.recordBank, "record-bank", false,
 		"print a recording of auth, bank and tx as JSON, of chains in memory, and end")
+	flag.BoolVar(&given.recordParts, "record-modules", false,
+		"print a recording of staking, distribution, mint, slashing and evidence as JSON, of a "+
+			"chain in memory; with -api serve its REST gateway then, else end")
 	flag.StringVar(&given.rpc, "rpc", "tcp://127.0.0.1:26657", "address of the RPC")
 	flag.StringVar(&given.api, "api", "", "address of the REST gateway, as tcp://127.0.0.1:1317")
 	flag.StringVar(&given.grpc, "grpc", "127.0.0.1:9090", "address of gRPC, which -api runs too")
@@ -90,6 +96,9 @@ func parse() options {
 func run(ctx context.Context, given options) error {
 	if given.recordBank {
 		return recordBank(os.Stdout)
+	}
+	if given.recordParts {
+		return recordModules(ctx, given, os.Stdout)
 	}
 	if given.home == "" {
 		return fmt.Errorf("-home is missing")

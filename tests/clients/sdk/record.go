@@ -61,8 +61,8 @@ type blockRecord struct {
 type txRecord struct {
 	Name    string        `json:"name"`
 	Bytes   []byte        `json:"bytes"`
-	Hash    string        `json:"hash"`
-	Check   *resultRecord `json:"check"`
+	Hash    string        `json:"hash,omitempty"`
+	Check   *resultRecord `json:"check,omitempty"`
 	Deliver *resultRecord `json:"deliver"`
 }
 
@@ -163,8 +163,8 @@ type ledger struct {
 }
 
 func (w *world) ledger(name string, settings ...func(*chain)) (*ledger, error) {
-	made, err := wired(options{}, log.NewNopLogger(), dbm.NewMemDB(),
-		baseapp.SetChainID(recordedChain), baseapp.SetMinGasPrices("0stake"))
+	made, err := wired(w.options, log.NewNopLogger(), dbm.NewMemDB(),
+		baseapp.SetChainID(w.genesis.ChainID), baseapp.SetMinGasPrices("0stake"))
 	if err != nil {
 		return nil, err
 	}
@@ -180,7 +180,7 @@ func (w *world) ledger(name string, settings ...func(*chain)) (*ledger, error) {
 	}
 	params := w.genesis.ConsensusParams.ToProto()
 	begun, err := made.InitChain(&abci.RequestInitChain{
-		ChainId:         recordedChain,
+		ChainId:         w.genesis.ChainID,
 		InitialHeight:   1,
 		Time:            w.genesis.GenesisTime,
 		ConsensusParams: &params,
@@ -206,9 +206,17 @@ type sent struct {
 
 // block checks the transactions one after the other, and makes a block of all of them.
 func (l *ledger) block(txs ...sent) {
+	block := blockRecord{Time: l.time(l.height + 1)}
+	l.deliver(&block, &abci.RequestFinalizeBlock{ProposerAddress: l.world.proposer}, txs)
+	l.record.Blocks = append(l.record.Blocks, block)
+}
+
+// deliver makes the next block, of the record's time, and writes into the record what comes of it.
+func (l *ledger) deliver(
+	block *blockRecord, request *abci.RequestFinalizeBlock, txs []sent,
+) *abci.ResponseFinalizeBlock {
 	l.height++
-	block := blockRecord{Height: l.height, Time: l.time(l.height), Txs: []txRecord{}}
-	var raw [][]byte
+	block.Height, block.Txs = l.height, []txRecord{}
 	for _, each := range txs {
 		block.Txs = append(block.Txs, txRecord{
 			Name:  each.name,
@@ -216,16 +224,11 @@ func (l *ledger) block(txs ...sent) {
 			Hash:  fmt.Sprintf("%X", sha256.Sum256(each.raw)),
 			Check: l.check(each.raw),
 		})
-		raw = append(raw, each.raw)
+		request.Txs = append(request.Txs, each.raw)
 	}
 	hash := sha256.Sum256(fmt.Appendf(nil, "block %d", l.height))
-	found, err := l.FinalizeBlock(&abci.RequestFinalizeBlock{
-		Height:          l.height,
-		Time:            block.Time,
-		Hash:            hash[:],
-		Txs:             raw,
-		ProposerAddress: l.world.proposer,
-	})
+	request.Height, request.Time, request.Hash = l.height, block.Time, hash[:]
+	found, err := l.FinalizeBlock(request)
 	if err != nil {
 		panic(err)
 	}
@@ -243,7 +246,7 @@ func (l *ledger) block(txs ...sent) {
 		block.Updates = append(block.Updates, must(cmtjson.Marshal(each)))
 	}
 	block.GasParams = must(cmtjson.Marshal(found.ConsensusParamUpdates))
-	l.record.Blocks = append(l.record.Blocks, block)
+	return found
 }
 
 func (l *ledger) check(raw []byte) *resultRecord {

@@ -65,7 +65,7 @@ func (l *ledger) sign(given draft) []byte {
 		given.mode = direct
 	}
 	if given.chainID == "" {
-		given.chainID = recordedChain
+		given.chainID = l.world.genesis.ChainID
 	}
 	body := &txtypes.TxBody{Memo: given.memo, TimeoutHeight: given.timeout}
 	for _, each := range given.msgs {

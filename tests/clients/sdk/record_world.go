@@ -36,6 +36,8 @@ var words = map[string]string{
 
 // world is what all the recorded chains begin with.
 type world struct {
+	options  options
+	words    map[string]string
 	genesis  *cmttypes.GenesisDoc
 	proposer []byte
 	keys     map[string]keyed
@@ -54,7 +56,7 @@ func keyOf(words string) cryptotypes.PrivKey {
 // dave who has no stake, erin who is poor, an account of two of three keys; and frank, of whom
 // the chain knows nothing.
 func newWorld() (*world, error) {
-	made := &world{keys: map[string]keyed{}}
+	made := &world{words: words, keys: map[string]keyed{}}
 	for name, each := range words {
 		made.keys[name] = keyOf(each)
 	}
@@ -155,10 +157,12 @@ func (w *world) address(name string) sdk.AccAddress {
 }
 
 func (w *world) owners() map[string]owner {
-	found := map[string]owner{
-		"multi": {"", w.address("multi").String(), must(w.multi.Marshal())}}
+	found := map[string]owner{}
+	if w.multi != nil {
+		found["multi"] = owner{"", w.address("multi").String(), must(w.multi.Marshal())}
+	}
 	for name, key := range w.keys {
-		found[name] = owner{words[name], w.address(name).String(), key.PubKey().Bytes()}
+		found[name] = owner{w.words[name], w.address(name).String(), key.PubKey().Bytes()}
 	}
 	return found
 }
