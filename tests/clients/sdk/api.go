@@ -11,6 +11,14 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
+func apiConfig(given options) *serverconfig.Config {
+	config := serverconfig.DefaultConfig()
+	config.MinGasPrices = given.minGasPrices
+	config.API.Enable, config.API.Address = true, given.api
+	config.GRPC.Enable, config.GRPC.Address = true, given.grpc
+	return config
+}
+
 // serveAPI runs the gateway and gRPC, as the SDK's own command does, which asks gRPC for what the
 // gateway is asked.
 func serveAPI(
@@ -20,13 +28,9 @@ func serveAPI(
 	if given.api == "" {
 		return nil
 	}
-	config := serverconfig.DefaultConfig()
-	config.MinGasPrices = given.minGasPrices
-	config.API.Enable, config.API.Address = true, given.api
-	config.GRPC.Enable, config.GRPC.Address = true, given.grpc
+	config := apiConfig(given)
 	around := server.NewDefaultContext()
 	around.Logger = logger
-	made.RegisterNodeService(asked, *config)
 	rpc, asked, err := server.StartGrpcServer(ctx, parts, config.GRPC, asked, around, made)
 	if err != nil {
 		return err

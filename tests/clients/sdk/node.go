@@ -80,6 +80,9 @@ func serve(
 		return err
 	}
 	parts, ctx := errgroup.WithContext(ctx)
+	if given.api != "" {
+		made.RegisterNodeService(asked, *apiConfig(given))
+	}
 	if err := serveAPI(ctx, parts, given, made, asked, logger); err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"math/rand"
+	"strings"
 	"time"
 
 	"cosmossdk.io/log"
@@ -18,6 +19,7 @@ import (
 	cmtproto "github.com/cometbft/cometbft/proto/tendermint/types"
 	cmttypes "github.com/cometbft/cometbft/types"
 	dbm "github.com/cosmos/cosmos-db"
+	"github.com/cosmos/cosmos-sdk/client"
 	"github.com/cosmos/cosmos-sdk/codec"
 	cryptocodec "github.com/cosmos/cosmos-sdk/crypto/codec"
 	cryptotypes "github.com/cosmos/cosmos-sdk/crypto/types"
@@ -29,6 +31,7 @@ import (
 	slashingtypes "github.com/cosmos/cosmos-sdk/x/slashing/types"
 	stakingtypes "github.com/cosmos/cosmos-sdk/x/staking/types"
 	"github.com/cosmos/gogoproto/proto"
+	"golang.org/x/sync/errgroup"
 )
 
 // The recording's form is documented in tests/clients/record_modules.py.
@@ -125,7 +128,20 @@ func recordModules(ctx context.Context, given options, out io.Writer) error {
 	written := json.NewEncoder(out)
 	written.SetEscapeHTML(false)
 	written.SetIndent("", " ")
-	return written.Encode(made.recorded)
+	if err := written.Encode(made.recorded); err != nil || given.api == "" {
+		return err
+	}
+	asked := client.Context{}.
+		WithChainID(made.recorded.ChainID).
+		WithCodec(made.codec).
+		WithInterfaceRegistry(made.registry).
+		WithTxConfig(made.txs)
+	parts, ctx := errgroup.WithContext(ctx)
+	if err := serveAPI(ctx, parts, given, made.chain, asked, log.NewNopLogger()); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return parts.Wait()
 }
 
 // consensusKey returns the key that a validator signs blocks with.
@@ -150,6 +166,7 @@ func newModulesWorld() (*world, error) {
 	made.words["heidi"] = "letter advice cage absurd amount doctor acoustic avoid letter advice " +
 		"cage absurd amount doctor acoustic avoid letter advice cage absurd amount doctor " +
 		"acoustic bless"
+	made.words["ivan"] = strings.Repeat("zoo ", 23) + "vote"
 	for name, each := range made.words {
 		made.keys[name] = keyOf(each)
 	}

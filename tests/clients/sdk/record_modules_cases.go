@@ -188,6 +188,7 @@ func (n *network) play() {
 	n.playMinimum()
 	n.jump(50*time.Hour + 123456789*time.Nanosecond)
 	n.run(10)
+	n.playLast()
 	for n.height%20 != 0 {
 		n.run(1)
 	}
@@ -681,7 +682,7 @@ func (n *network) playRemoval() {
 	n.leave("carol")
 	n.leave("heidi")
 	n.add("create a validator with a tombstoned key", "heidi", nil,
-		n.world.create("heidi", 30_000_000_000))
+		n.world.create("heidi", 120_000_000_000))
 	n.add("create a validator that has dust", "carol", nil, n.world.create("carol", 1_000_000))
 	n.run(5)
 }
@@ -738,7 +739,7 @@ func (n *network) playMinimum() {
 	n.run(2)
 	n.add("unjail below the minimum", "bob", nil, n.unjail("bob"))
 	n.run(2)
-	n.add("delegate and unjail", "bob", nil,
+	n.add("delegate and unjail, amino", "bob", func(d *draft) { d.mode = amino },
 		n.delegate("bob", "bob", coin("stake", 25_000_000_000)), n.unjail("bob"))
 	n.run(3)
 	n.leave("frank")
@@ -750,10 +751,29 @@ func (n *network) playMinimum() {
 	n.run(5)
 }
 
-// addRandom queues a transaction of random messages. Those of heidi are all scripted.
+// playLast leaves unbonding delegations and redelegations for the queries.
+func (n *network) playLast() {
+	for at := range int64(3) {
+		n.add("delegate, undelegate and redelegate", "heidi", nil,
+			n.delegate("heidi", "dave", coin("stake", 9_000_000_000)),
+			n.undelegate("heidi", "dave", coin("stake", 100_000_000+at)),
+			n.undelegate("heidi", "bob", coin("stake", 200_000_000+at)),
+			n.redelegate("heidi", "dave", "bob", coin("stake", 300_000_000+at)),
+			n.redelegate("heidi", "dave", "alice", coin("stake", 400_000_000+at)))
+		n.run(1)
+	}
+	n.add("leave a validator that may be unjailed", "frank", nil,
+		n.editMinimum("frank", 80_000_000_000),
+		n.undelegate("frank", "frank", coin("stake", 20_000_000_000)),
+		n.delegate("frank", "frank", coin("stake", 20_000_000_000)))
+	n.run(1)
+}
+
+// addRandom queues a transaction of random messages. Those of heidi are all scripted, and ivan
+// sends nothing.
 func (n *network) addRandom() {
 	who := n.choose(slices.DeleteFunc(ordered(n.world.words),
-		func(name string) bool { return name == "heidi" }))
+		func(name string) bool { return name == "heidi" || name == "ivan" }))
 	name, msg := n.randomMessage(who)
 	names, msgs := []string{name}, []proto.Message{msg}
 	for n.random.Intn(6) == 0 {
@@ -861,5 +881,3 @@ func (n *network) randomCancel(who string) proto.Message {
 	}
 	return made
 }
-
-func (n *network) ask() []queryRecord { return nil }
