@@ -164,3 +164,7 @@ require (
 	pgregory.net/rapid v1.2.0 // indirect
 	sigs.k8s.io/yaml v1.6.0 // indirect
 )
+
+// As in the Cosmos SDK: newer versions return nil for an empty value, so that stores without keys
+// have no versions.
+replace github.com/syndtr/goleveldb => github.com/syndtr/goleveldb v1.0.1-0.20210819022825-2ae1ddf74ef7

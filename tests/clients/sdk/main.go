@@ -1,5 +1,5 @@
-// Command sdkchain is a chain of the Cosmos SDK with one validator: auth, bank and staking, and
-// with -rewards mint and distribution.
+// Command sdkchain is a chain of the Cosmos SDK with one validator: auth, bank and staking,
+// with -rewards mint and distribution, and with -slashing also slashing, evidence and genutil.
 //
 //	sdkchain -home DIR [-mnemonic "…" …] [-rpc tcp://127.0.0.1:26657] [-commit 200ms] …
 //
@@ -76,6 +76,8 @@ func parse() options {
 	flag.StringVar(&given.bond, "bond", "stake", "denomination that is bonded")
 	flag.Int64Var(&given.stake, "stake", 100_000_000, "bonded by the first account")
 	flag.BoolVar(&given.rewards, "rewards", false, "also mint and distribution")
+	flag.BoolVar(&given.slashing, "slashing", false,
+		"with -rewards also slashing, evidence and genutil; needs a -genesis with gentxs")
 	flag.BoolVar(&given.initOnly, "init", false, "make the home and end")
 	flag.BoolVar(&given.recordBank, "record-bank", false,
 		"print a recording of auth, bank and tx as JSON, of chains in memory, and end")
