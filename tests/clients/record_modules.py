@@ -26,6 +26,9 @@ recording is gzipped JSON; bytes are in base64, except where hex is named:
 ``refused``
     ``{misbehavior, error}``: evidence for which FinalizeBlock returns an error after the last
     block, because its validator is unknown.
+``imported``
+    ``{genesis, init, blocks, states}`` of another chain, whose genesis is the state that the
+    first one exported after block 120.
 """
 
 from __future__ import annotations

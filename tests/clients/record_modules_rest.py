@@ -159,7 +159,7 @@ def _delegators(accounts: list[str], operators: list[str], last: int) -> Iterato
         yield from _delegation(heidi, of)
         for query in (f"src_validator_addr={of}", f"dst_validator_addr={of}"):
             yield f"{STAKING}/delegators/{heidi}/redelegations?{query}"
-        query = f"src_validator_addr={operators[3]}&dst_validator_addr={of}"
+        query = f"src_validator_addr={operators[7]}&dst_validator_addr={of}"
         yield f"{STAKING}/delegators/{heidi}/redelegations?{query}"
     yield from _paged(f"{STAKING}/delegations/{heidi}")
     for part in ("unbonding_delegations", "redelegations", "validators"):

@@ -157,6 +157,7 @@ func recordBank(out io.Writer) error {
 type ledger struct {
 	*chain
 	world  *world
+	first  []abci.ValidatorUpdate
 	begun  json.RawMessage
 	height int64
 	record *scenarioRecord
@@ -181,7 +182,7 @@ func (w *world) ledger(name string, settings ...func(*chain)) (*ledger, error) {
 	params := w.genesis.ConsensusParams.ToProto()
 	begun, err := made.InitChain(&abci.RequestInitChain{
 		ChainId:         w.genesis.ChainID,
-		InitialHeight:   1,
+		InitialHeight:   w.genesis.InitialHeight,
 		Time:            w.genesis.GenesisTime,
 		ConsensusParams: &params,
 		AppStateBytes:   w.genesis.AppState,
@@ -191,7 +192,8 @@ func (w *world) ledger(name string, settings ...func(*chain)) (*ledger, error) {
 	}
 	begunText, err := cmtjson.Marshal(begun)
 	record := &scenarioRecord{Name: name}
-	return &ledger{chain: made, world: w, begun: begunText, record: record}, err
+	return &ledger{chain: made, world: w, first: begun.Validators, begun: begunText,
+		height: w.genesis.InitialHeight - 1, record: record}, err
 }
 
 func (l *ledger) time(height int64) time.Time {

@@ -37,15 +37,20 @@ import (
 // The recording's form is documented in tests/clients/record_modules.py.
 
 type modulesRecording struct {
-	ChainID    string                `json:"chain_id"`
-	Genesis    json.RawMessage       `json:"genesis"`
-	Accounts   map[string]owner      `json:"accounts"`
-	Validators map[string]consensus  `json:"validators"`
-	Init       json.RawMessage       `json:"init"`
-	Blocks     []modulesBlock        `json:"blocks"`
-	States     map[int64]modulesDump `json:"states"`
-	Queries    []queryRecord         `json:"queries"`
-	Refused    *refusal              `json:"refused"`
+	chainRecording
+	ChainID    string               `json:"chain_id"`
+	Accounts   map[string]owner     `json:"accounts"`
+	Validators map[string]consensus `json:"validators"`
+	Queries    []queryRecord        `json:"queries"`
+	Refused    *refusal             `json:"refused"`
+	Imported   *chainRecording      `json:"imported"`
+}
+
+type chainRecording struct {
+	Genesis json.RawMessage       `json:"genesis"`
+	Init    json.RawMessage       `json:"init"`
+	Blocks  []modulesBlock        `json:"blocks"`
+	States  map[int64]modulesDump `json:"states"`
 }
 
 type consensus struct {
@@ -118,12 +123,19 @@ type network struct {
 }
 
 func recordModules(ctx context.Context, given options, out io.Writer) error {
-	made, err := newNetwork()
+	world, err := newModulesWorld()
+	if err != nil {
+		return err
+	}
+	made, err := newNetwork(world)
 	if err != nil {
 		return err
 	}
 	made.play()
 	made.recorded.Queries = made.ask()
+	if made.recorded.Imported, err = made.imported(120); err != nil {
+		return err
+	}
 	made.recorded.Refused = made.refuse()
 	written := json.NewEncoder(out)
 	written.SetEscapeHTML(false)
@@ -253,11 +265,7 @@ func publicKey(secret ed25519.PrivKey) cryptotypes.PubKey {
 	return must(cryptocodec.FromCmtPubKeyInterface(secret.PubKey()))
 }
 
-func newNetwork() (*network, error) {
-	world, err := newModulesWorld()
-	if err != nil {
-		return nil, err
-	}
+func newNetwork(world *world) (*network, error) {
 	started, err := world.ledger("modules")
 	if err != nil {
 		return nil, err
@@ -272,14 +280,20 @@ func newNetwork() (*network, error) {
 		nils:      map[string]bool{},
 		sequences: map[string]int64{},
 		recorded: &modulesRecording{
+			chainRecording: chainRecording{
+				Genesis: must(cmtjson.Marshal(world.genesis)),
+				Init:    started.begun,
+				States:  map[int64]modulesDump{},
+			},
 			ChainID:    world.genesis.ChainID,
-			Genesis:    must(cmtjson.Marshal(world.genesis)),
 			Accounts:   world.owners(),
 			Validators: map[string]consensus{},
-			Init:       started.begun,
-			States:     map[int64]modulesDump{},
 		},
+		last: cmttypes.NewValidatorSet(nil),
+		now: cmttypes.NewValidatorSet(
+			must(cmttypes.PB2TM.ValidatorUpdates(started.first))),
 	}
+	made.next = made.now.CopyIncrementProposerPriority(1)
 	for name := range world.words {
 		secret := consensusKey(name)
 		made.recorded.Validators[name] = consensus{
@@ -289,15 +303,27 @@ func newNetwork() (*network, error) {
 			Operator: world.validator(name),
 		}
 	}
-	var first []*cmttypes.Validator
-	for _, each := range stakes {
-		first = append(first, cmttypes.NewValidator(
-			consensusKey(each.name).PubKey(), each.tokens/sdk.DefaultPowerReduction.Int64()))
-	}
-	made.last = cmttypes.NewValidatorSet(nil)
-	made.now = cmttypes.NewValidatorSet(first)
-	made.next = made.now.CopyIncrementProposerPriority(1)
 	return made, nil
+}
+
+// imported returns a recording of a chain that begins with the state that this one exported.
+func (n *network) imported(height int64) (*chainRecording, error) {
+	state := maps.Clone(n.recorded.States[height].Export)
+	state[genutiltypes.ModuleName] = n.codec.MustMarshalJSON(genutiltypes.DefaultGenesisState())
+	world, genesis := *n.world, *n.world.genesis
+	world.genesis = &genesis
+	genesis.InitialHeight = height + 1
+	genesis.GenesisTime = n.recorded.Blocks[height-1].Time.Add(time.Minute)
+	var err error
+	if genesis.AppState, err = json.Marshal(state); err != nil {
+		return nil, err
+	}
+	made, err := newNetwork(&world)
+	if err != nil {
+		return nil, err
+	}
+	made.playImported()
+	return &made.recorded.chainRecording, nil
 }
 
 // votes returns the last commit as CometBFT passes it.
@@ -361,7 +387,7 @@ func (n *network) step() {
 	}
 	next.IncrementProposerPriority(1)
 	n.last, n.now, n.next = n.now, n.next, next
-	if n.height%20 == 0 || n.height == 1 {
+	if n.height%20 == 0 || n.height == n.world.genesis.InitialHeight {
 		n.dump()
 	}
 }

@@ -735,38 +735,77 @@ func (n *network) playMinimum() {
 	n.add("edit a minimum", "bob", nil, n.editMinimum("bob", 30_000_000_000))
 	n.run(1)
 	n.add("undelegate below the minimum", "bob", nil,
-		n.undelegate("bob", "bob", coin("stake", 20_000_000_000)))
+		n.undelegate("bob", "bob", n.delegated("bob", 20_000_000_000)))
 	n.run(2)
 	n.add("unjail below the minimum", "bob", nil, n.unjail("bob"))
 	n.run(2)
 	n.add("delegate and unjail, amino", "bob", func(d *draft) { d.mode = amino },
 		n.delegate("bob", "bob", coin("stake", 25_000_000_000)), n.unjail("bob"))
 	n.run(3)
+	n.add("delegate so that the validator is bonded", "heidi", nil,
+		n.delegate("heidi", "frank", coin("stake", 100_000_000_000)))
+	n.step()
 	n.leave("frank")
 	n.add("unjail without self-delegation", "frank", nil, n.unjail("frank"))
-	n.run(3)
-	n.jump(7 * time.Hour)
-	n.run(1)
+	n.add("deposit for a validator without tokens", "heidi", nil,
+		n.deposit("heidi", "frank", coin("stake", 1_000_001)))
+	n.add("withdraw commission of a validator without tokens", "frank", nil,
+		n.commission("frank"))
+	n.step()
+	n.add("delegate to a validator without tokens", "heidi", nil,
+		n.delegate("heidi", "frank", coin("stake", 999_999)))
+	n.step()
+	n.leave("frank")
+	n.wait = unbondingTime
+	n.step()
 	n.add("create a validator again", "frank", nil, n.world.create("frank", 90_000_000_000))
 	n.run(5)
+}
+
+// playImported makes blocks after the import of an exported state.
+func (n *network) playImported() {
+	n.step()
+	n.run(2)
+	n.miss("bob", true)
+	for !n.jailed("bob") {
+		n.run(1)
+	}
+	n.prove(abci.MisbehaviorType_DUPLICATE_VOTE, "heidi", n.power("heidi"), n.height, n.at)
+	n.add("withdraw rewards", "grace", nil, n.withdraw("grace", "alice"))
+	n.add("delegate", "heidi", nil, n.delegate("heidi", "erin", coin("stake", 1_000_000_000)))
+	n.run(3)
+	n.jump(unbondingTime + time.Hour)
+	n.run(8)
+	n.dump()
 }
 
 // playLast leaves unbonding delegations and redelegations for the queries.
 func (n *network) playLast() {
 	for at := range int64(3) {
 		n.add("delegate, undelegate and redelegate", "heidi", nil,
-			n.delegate("heidi", "dave", coin("stake", 9_000_000_000)),
-			n.undelegate("heidi", "dave", coin("stake", 100_000_000+at)),
+			n.delegate("heidi", "heidi", coin("stake", 9_000_000_000)),
+			n.undelegate("heidi", "heidi", coin("stake", 100_000_000+at)),
 			n.undelegate("heidi", "bob", coin("stake", 200_000_000+at)),
-			n.redelegate("heidi", "dave", "bob", coin("stake", 300_000_000+at)),
-			n.redelegate("heidi", "dave", "alice", coin("stake", 400_000_000+at)))
+			n.redelegate("heidi", "heidi", "bob", coin("stake", 300_000_000+at)),
+			n.redelegate("heidi", "heidi", "alice", coin("stake", 400_000_000+at)))
 		n.run(1)
 	}
 	n.add("leave a validator that may be unjailed", "frank", nil,
-		n.editMinimum("frank", 80_000_000_000),
-		n.undelegate("frank", "frank", coin("stake", 20_000_000_000)),
-		n.delegate("frank", "frank", coin("stake", 20_000_000_000)))
+		n.editMinimum("frank", 50_000_000_000),
+		n.undelegate("frank", "frank", n.delegated("frank", 40_000_000_000)),
+		n.delegate("frank", "frank", coin("stake", 30_000_000_000)))
 	n.run(1)
+}
+
+// delegated returns what an operator has delegated to the own validator, without the rest.
+func (n *network) delegated(name string, rest int64) sdk.Coin {
+	var found stakingtypes.QueryDelegationResponse
+	if err := n.asked(stakingQuery+"Delegation", &stakingtypes.QueryDelegationRequest{
+		DelegatorAddr: n.world.address(name).String(), ValidatorAddr: n.world.validator(name),
+	}, &found); err != nil {
+		panic(err)
+	}
+	return found.DelegationResponse.Balance.SubAmount(math.NewInt(rest))
 }
 
 // addRandom queues a transaction of random messages. Those of heidi are all scripted, and ivan

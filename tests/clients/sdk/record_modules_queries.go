@@ -167,7 +167,7 @@ func (a *modulesAsker) delegations() {
 			&stakingtypes.QueryRedelegationsRequest{DelegatorAddr: heidi, SrcValidatorAddr: of},
 			&stakingtypes.QueryRedelegationsRequest{DelegatorAddr: heidi, DstValidatorAddr: of},
 			&stakingtypes.QueryRedelegationsRequest{DelegatorAddr: heidi,
-				SrcValidatorAddr: a.world.validator("dave"), DstValidatorAddr: of})
+				SrcValidatorAddr: a.world.validator("heidi"), DstValidatorAddr: of})
 	}
 	a.pages(stakingQuery+"DelegatorDelegations",
 		&stakingtypes.QueryDelegatorDelegationsResponse{},
@@ -286,7 +286,7 @@ func (a *modulesAsker) simulations() {
 		{"delegate too much", "heidi", n.delegate("heidi", "alice", coin("stake", 1<<60))},
 		{"undelegate", "heidi", n.undelegate("heidi", "bob", coin("stake", 1_000_000))},
 		{"undelegate too much", "heidi", n.undelegate("heidi", "bob", coin("stake", 1<<60))},
-		{"redelegate", "heidi", n.redelegate("heidi", "dave", "carol", coin("stake", 1_000_000))},
+		{"redelegate", "heidi", n.redelegate("heidi", "heidi", "carol", coin("stake", 1_000_000))},
 		{"redelegate transitively", "heidi",
 			n.redelegate("heidi", "bob", "carol", coin("stake", 1_000_000))},
 		{"withdraw", "heidi", n.withdraw("heidi", "bob")},
