@@ -29,6 +29,9 @@ recording is gzipped JSON; bytes are in base64, except where hex is named:
 ``imported``
     ``{genesis, init, blocks, states}`` of another chain, whose genesis is the state that the
     first one exported after block 120.
+``gas``
+    ``{name: {bytes, gas_used, steps}}`` as in the recording of the bank, of the first scripted
+    transaction of each name that succeeded.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -43,6 +44,10 @@ PAGES = (
     "pagination.none=1",
     "none=1",
 )
+
+# Go's JSON library adds a space after commas or not, depending on the build of the program. The
+# recording always has it, as that of the bank.
+_SEPARATOR = re.compile(r'(\d|"),"(message|details)":')
 
 
 def main(program: Path) -> None:
@@ -95,7 +100,9 @@ def _asked(url: str, request: Ask) -> dict[str, Any]:
         "headers": dict(request.headers),
         "status": reply.status,
         "type": reply.headers.get("Content-Type", ""),
-        "reply": reply.body,
+        "reply": _SEPARATOR.sub(r'\1, "\2":', reply.body)
+        if reply.status >= 400
+        else reply.body,
     }
 
 

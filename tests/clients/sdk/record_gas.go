@@ -29,6 +29,8 @@ type step struct {
 type steps struct {
 	found []step
 	open  bool
+	// done has the steps of each transaction that reached the post handler, by its bytes.
+	done map[string][]step
 }
 
 func (s *steps) add(each step) {
@@ -78,6 +80,9 @@ func (s *steps) traced(made *chain) {
 	made.SetPostHandler(func(ctx sdk.Context, _ sdk.Tx, _, _ bool) (sdk.Context, error) {
 		if !ctx.IsCheckTx() {
 			s.open = false
+			if s.done != nil {
+				s.done[string(ctx.TxBytes())] = s.found
+			}
 		}
 		return ctx, nil
 	})

@@ -44,6 +44,7 @@ type modulesRecording struct {
 	Queries    []queryRecord        `json:"queries"`
 	Refused    *refusal             `json:"refused"`
 	Imported   *chainRecording      `json:"imported"`
+	Gas        map[string]gasTable  `json:"gas"`
 }
 
 type chainRecording struct {
@@ -137,6 +138,9 @@ func recordModules(ctx context.Context, given options, out io.Writer) error {
 		return err
 	}
 	made.recorded.Refused = made.refuse()
+	if made.recorded.Gas, err = made.gasTables(); err != nil {
+		return err
+	}
 	written := json.NewEncoder(out)
 	written.SetEscapeHTML(false)
 	written.SetIndent("", " ")
@@ -265,8 +269,8 @@ func publicKey(secret ed25519.PrivKey) cryptotypes.PubKey {
 	return must(cryptocodec.FromCmtPubKeyInterface(secret.PubKey()))
 }
 
-func newNetwork(world *world) (*network, error) {
-	started, err := world.ledger("modules")
+func newNetwork(world *world, settings ...func(*chain)) (*network, error) {
+	started, err := world.ledger("modules", settings...)
 	if err != nil {
 		return nil, err
 	}
@@ -324,6 +328,34 @@ func (n *network) imported(height int64) (*chainRecording, error) {
 	}
 	made.playImported()
 	return &made.recorded.chainRecording, nil
+}
+
+// gasTables plays the same blocks again, and returns what the first scripted transaction of each
+// name pays for, if it succeeds.
+func (n *network) gasTables() (map[string]gasTable, error) {
+	traced := steps{done: map[string][]step{}}
+	made, err := newNetwork(n.world, traced.traced)
+	if err != nil {
+		return nil, err
+	}
+	made.play()
+	tables := map[string]gasTable{}
+	for at, block := range made.recorded.Blocks {
+		if block.AppHash != n.recorded.Blocks[at].AppHash {
+			panic(fmt.Sprintf("the traced application differs at %d", block.Height))
+		}
+		for index, tx := range block.Txs {
+			if tx.Deliver.GasUsed != n.recorded.Blocks[at].Txs[index].Deliver.GasUsed {
+				panic("the traced application differs: " + tx.Name)
+			}
+			_, known := tables[tx.Name]
+			if tx.Deliver.Code == 0 && !known && !strings.HasPrefix(tx.Name, "random ") {
+				tables[tx.Name] = gasTable{
+					Bytes: tx.Bytes, Total: tx.Deliver.GasUsed, Steps: traced.done[string(tx.Bytes)]}
+			}
+		}
+	}
+	return tables, nil
 }
 
 // votes returns the last commit as CometBFT passes it.
