@@ -5,7 +5,6 @@ SDK: x/auth/tx/service.go, client/grpc/cmtservice and client/grpc/node.
 
 from __future__ import annotations
 
-import string
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -22,6 +21,7 @@ from ..errors import NotFound, QuerySyntaxError, ResultNotFound, TxNotFound, Val
 from ..jsonrpc.context import Context
 from ..protocol.protobuf import Malformed, Message, int64, integer, message
 from .protocol import responses
+from .protocol.fields import hex_bytes
 from .protocol.responses import FoundTx
 
 ORDERS = ("", "asc", "desc")
@@ -69,14 +69,10 @@ def find_tx(ctx: Context, text: str) -> FoundTx:
 
 
 def _hash(text: str) -> bytes:
-    # The error texts are those of Go's encoding/hex.
-    for each in text:
-        if each not in string.hexdigits:
-            shown = f"U+{ord(each):04X} '{each}'"
-            raise GrpcError("", f"encoding/hex: invalid byte: {shown}")
-    if len(text) % 2:
-        raise GrpcError("", "encoding/hex: odd length hex string")
-    return bytes.fromhex(text)
+    try:
+        return hex_bytes(text)
+    except ValueError as error:
+        raise GrpcError("", str(error)) from None
 
 
 def _is_unreadable(record: TxResult) -> bool:

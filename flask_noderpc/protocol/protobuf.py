@@ -5,9 +5,10 @@ Callers write fields in ascending order. Zero scalars and empty bytes are omitte
 message is always written.
 
 Declarations have two additional types: ``Dec``, a string with 18 decimals without the decimal
-point, and ``Int``, a string with an integer. ``!`` marks a message that JSON contains even if
-it is empty; ``?`` marks a message that JSON omits if it is absent, while other absent messages
-are null; a string with ``!`` is required in a genesis state. ``field(attribute)`` reads the
+point, and ``Int``, a string with an integer; both are encoded even if they are zero. ``!``
+marks a message that JSON contains even if it is empty; ``?`` marks a message that JSON omits if
+it is absent, while other absent messages are null; a string with ``!`` is required in a genesis
+state. ``field(attribute)`` reads the
 value of a field from an attribute with another name.
 """
 
@@ -248,11 +249,13 @@ _MESSAGE = re.compile(r"message ([\w.]+) \{([^}]*)\}")
 _FIELD = re.compile(r"(repeated )?([\w.]+)([!?]?) (\w+)(?:\(([\w.]+)\))? = (\d+);")
 
 
-def _body(value: str | bytes) -> bytes:
-    return value if isinstance(value, bytes) else value.encode()
+def _body(value: str | bytes | int) -> bytes:
+    return value if isinstance(value, bytes) else str(value).encode()
 
 
 _TIMES = ("Timestamp", "Duration")
+# Fields of these types, and of messages, are encoded unless their value is None.
+_NEVER_EMPTY = (*_TIMES, "Dec", "Int")
 # Encoders of the types whose values have a length before them, except messages.
 _BODIES: dict[str, Encode] = {
     "bytes": bytes,
@@ -323,7 +326,7 @@ class Messages(dict[str, tuple[Field, ...]]):
             bodies = f"map({encode}, {given} or ())"
             return f"b''.join([{_tag(field)}, {value}) for {value} in {bodies}])"
         body = value if field.type == "bytes" else f"{encode}({value})"
-        is_there = "is not None" if is_message or field.type in _TIMES else ""
+        is_there = "is not None" if is_message or field.type in _NEVER_EMPTY else ""
         return f"{_tag(field)}, {body}) if ({value} := {given}) {is_there} else b''"
 
 

@@ -46,7 +46,7 @@ PAGES = (
 )
 
 # Go's JSON library adds a space after commas or not, depending on the build of the program. The
-# recording always has it, as that of the bank.
+# recording always has it, like the recording for the bank.
 _SEPARATOR = re.compile(r'(\d|"),"(message|details)":')
 
 

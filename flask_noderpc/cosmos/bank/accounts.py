@@ -3,7 +3,7 @@ gas."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import sha256
@@ -18,21 +18,13 @@ from .state import Store
 BASE, MODULE = "/cosmos.auth.v1beta1.BaseAccount", "/cosmos.auth.v1beta1.ModuleAccount"
 FEE_COLLECTOR = "fee_collector"
 
-MODULE_ACCOUNTS = {
-    FEE_COLLECTOR: (),
-    "distribution": (),
-    "bonded_tokens_pool": ("burner", "staking"),
-    "not_bonded_tokens_pool": ("burner", "staking"),
-    "mint": ("minter",),
-}
-"""Permissions of the module accounts, by name."""
-
 PARAMS_KEY, ACCOUNT_KEY = b"\0", b"\1"
 """Store key of the parameters, and prefix of the accounts' store keys."""
 
 _NEXT_NUMBER, _BY_NUMBER = b"\2", b"accountNumber"
 
 
+@lru_cache(maxsize=100)
 def module_address(name: str) -> bytes:
     """Return the address of a module's account."""
     return sha256(name.encode()).digest()[:20]
@@ -112,10 +104,16 @@ def _decode_params(stored: bytes) -> Params:
 
 
 class Accounts:
-    """Accounts in the store, by address; ``show`` returns an address in bech32."""
+    """Accounts in the store, by address; ``show`` returns an address in bech32, and ``modules``
+    has the permissions of modules' accounts, by name."""
 
-    def __init__(self, store: Store, show: Callable[[bytes], str]) -> None:
-        self._store, self._show = store, show
+    def __init__(
+        self,
+        store: Store,
+        show: Callable[[bytes], str],
+        modules: Mapping[str, tuple[str, ...]],
+    ) -> None:
+        self._store, self._show, self._modules = store, show, modules
 
     def params(self) -> Params:
         """Return the parameters of x/auth."""
@@ -160,11 +158,14 @@ class Accounts:
         missing."""
         address = module_address(name)
         if self.get(address) is None:
-            account = Account(
-                self._show(address), module=name, permissions=MODULE_ACCOUNTS[name]
-            )
+            account = Account(self._show(address), module=name, permissions=self._modules[name])
             self.set(address, replace(account, number=self.next_number()))
         return address
+
+    def is_blocked(self, address: bytes) -> bool:
+        """Return true if the address is of a module's account, which can't receive
+        transfers."""
+        return any(address == module_address(name) for name in self._modules)
 
 
 def number_key(number: int) -> bytes:

@@ -1,10 +1,14 @@
-"""The application ``bank``, whose accounts, balances and transactions are the Cosmos SDK's."""
+"""The application ``bank``, whose accounts, balances, modules and transactions are the Cosmos
+SDK's."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
+from itertools import chain as chained
+from pathlib import Path
+from typing import Any
 
 from ...backends.base.application import (
     Application,
@@ -14,23 +18,39 @@ from ...backends.base.application import (
     Changes,
     InitChain,
 )
+from ...backends.base.capabilities import Capability
+from ...backends.base.location import location_of
 from ...backends.base.reads import ChainReads
-from ...domain.abci import AppInfo, ExecTxResult, QueryResult
+from ...chain import home
+from ...domain.abci import AppInfo, Event, EventAttribute, ExecTxResult, QueryResult
 from ...domain.genesis import Genesis
+from ...domain.validator import PublicKey
 from ...errors import InvalidSetting
 from ...lru import CacheMemory, LRUCache
 from ...settings import Settings
+from ..modules import MODULES, in_begin_order
+from ..rest.routes import REST_ROUTES, parse
 from ..settings import CosmosSettings
-from . import queries, state
-from .context import Environment, Mode
+from . import consensus, queries, state
+from .context import Context, Environment, Mode
 from .errors import Code, TxError
 from .execute import DecodedTx, TxExecution, decode
 from .gas import GasMeter
-from .genesis import DEFAULT_PREFIX, check_prefix, describe, first_state
+from .genesis import DEFAULT_PREFIX, GenesisReader, check_prefix, describe
 from .messages import BANK_HANDLERS, Handler, Registry
+from .module import Module
 from .pending import PendingState, Recheck
 from .prices import Prices, parse_prices, show_prices
-from .state import RETAINED_HEIGHTS, Branch, app_hash, block_changes, find_head, head
+from .state import (
+    RETAINED_HEIGHTS,
+    Branch,
+    Committed,
+    Head,
+    app_hash,
+    block_changes,
+    find_head,
+    head,
+)
 
 # Decoded transactions are cached, as each is checked, rechecked and delivered.
 _DECODED_TXS, _DECODED_BYTES = 10_000, 32 << 20
@@ -42,13 +62,16 @@ class Bank(Application):
     ``prefix`` is the address prefix of a new chain whose genesis has no addresses;
     ``retained_heights`` is the number of latest heights that can be queried and reverted to;
     ``min_gas_prices``, such as ``0.025stake``, is the price that a transaction must pay to be
-    accepted. A subclass adds its own messages to ``handlers``.
+    accepted. A subclass adds its own messages to ``handlers``, and its own modules to
+    ``modules``. ``held`` returns the validators' keys of a development node; other validators
+    take no part in consensus then.
     """
 
     name = "bank"
     makes_empty_blocks_together = True
     checks_in_turn = True
     handlers: Iterable[Handler] = BANK_HANDLERS
+    modules: tuple[Module, ...] = MODULES
 
     def __init__(
         self,
@@ -57,6 +80,7 @@ class Bank(Application):
         prefix: str = DEFAULT_PREFIX,
         retained_heights: int = RETAINED_HEIGHTS,
         min_gas_prices: str = "",
+        held: Callable[[], Iterable[PublicKey]] | None = None,
     ) -> None:
         if retained_heights < 1:
             raise InvalidSetting(
@@ -65,7 +89,8 @@ class Bank(Application):
         check_prefix(prefix)
         self._state, self._prefix, self._retained = app_state, prefix, retained_heights
         self._prices: Prices = parse_prices(min_gas_prices)
-        self._registry = Registry(self.handlers)
+        self._held = held
+        self._registry = cache(self._registry_of)
         self._decoded = LRUCache[bytes, DecodedTx](
             _DECODED_TXS, _DECODED_BYTES, lambda each: 4 * each.tx.size + 2048
         )
@@ -86,16 +111,38 @@ class Bank(Application):
             last_block_app_hash=latest.app_hash if latest else b"",
         )
 
+    def _registry_of(self, modules: tuple[str, ...]) -> Registry:
+        return Registry(
+            [*self.handlers, *(each for own in self._named(modules) for each in own.handlers)]
+        )
+
+    def _named(self, names: tuple[str, ...]) -> tuple[Module, ...]:
+        return tuple(each for each in self.modules if each.name in names)
+
+    def _environment(self, latest: Head, height: int, time: int) -> Environment:
+        return Environment(latest, height, time, self._named(latest.modules))
+
+    def _genesis(self) -> GenesisReader:
+        return GenesisReader(self._prefix, self.modules, self._deliver_genesis_tx, self._held)
+
+    def _deliver_genesis_tx(
+        self, branch: Branch, environment: Environment, tx: bytes
+    ) -> ExecTxResult:
+        registry = self._registry(environment.head.modules)
+        run = TxExecution(registry, Mode.DELIVER, environment)
+        return run.result(tx, branch, partial(decode, registry=registry))
+
     def init_chain(self, genesis: Genesis) -> InitChain:
-        branch, first = first_state(genesis, self._prefix)
-        first = replace(first, app_hash=app_hash(b"", branch.writes))
+        found = self._genesis().read(genesis)
+        first = replace(found.head, app_hash=app_hash(b"", found.branch.writes))
         return InitChain(
             app_hash=first.app_hash,
-            changes={**branch.writes, **state.head_changes(first)},
+            validators=found.validators,
+            changes={**found.branch.writes, **state.head_changes(first)},
         )
 
     def describe_genesis(self, genesis: Genesis) -> Mapping[str, str]:
-        first_state(genesis, self._prefix)
+        self._genesis().read(genesis)
         return describe(genesis)
 
     def check_tx(self, tx: bytes) -> ExecTxResult:
@@ -124,33 +171,33 @@ class Bank(Application):
         checked and gas is not limited."""
         return self._pending.run(Mode.SIMULATE, tx)
 
-    def _run(
-        self, mode: Mode, tx: bytes, branch: Branch, environment: Environment
-    ) -> ExecTxResult:
-        run = TxExecution(self._registry, mode, environment, min_gas_prices=self._prices)
-        return run.result(tx, branch, self._decode)
+    def _run(self, mode: Mode, tx: bytes, branch: Branch, latest: Head) -> ExecTxResult:
+        # Before the first block, transactions are checked as in that block.
+        height = latest.height or latest.initial_height
+        environment = self._environment(latest, height, latest.time)
+        registry = self._registry(latest.modules)
+        run = TxExecution(registry, mode, environment, min_gas_prices=self._prices)
+        return run.result(tx, branch, partial(self._decode, registry))
 
-    def _decode(self, raw: bytes) -> DecodedTx:
+    def _decode(self, registry: Registry, raw: bytes) -> DecodedTx:
         found = self._decoded.get(raw)
         if found is None:
-            found = self._decoded.put(raw, decode(raw, self._registry))
+            found = self._decoded.put(raw, decode(raw, registry))
         return found
 
     def finalize_block(self, block: BlockRequest) -> BlockExecution:
         latest = head(self._state)
-        environment = Environment(latest, block.height, block.time)
-        branch = Branch(self._state.get)
-        limit = latest.max_gas if latest.max_gas > 0 else None
-        block_gas = GasMeter(limit)
-        results, asked = [], self._failing
-        failing = asked
-        for tx in block.txs:
-            run = TxExecution(
-                self._registry, Mode.DELIVER, environment, block_gas, failure=failing
-            )
-            results.append(run.result(tx, branch, self._decode))
-            failing = run.failure
-        self._failed = None if failing else asked
+        branch = Branch(Committed(self._state))
+        environment = self._environment(latest, block.height, block.time)
+        own = replace(environment, block=consensus.block_info(branch, block, ()))
+        modules = Context(branch, own)
+        for module in in_begin_order(own.modules):
+            module.begin_block(modules)
+        begin_events, modules.events = _in_mode("BeginBlock", modules.events), []
+        results = self._deliver(block, branch, environment)
+        for module in own.modules:
+            module.end_block(modules)
+        updates = consensus.end(branch, modules.validator_updates) if own.modules else ()
         new = replace(
             latest,
             height=block.height,
@@ -158,10 +205,28 @@ class Bank(Application):
             app_hash=app_hash(latest.app_hash, branch.changed_values()),
         )
         return BlockExecution(
-            tx_results=tuple(results),
+            tx_results=results,
             app_hash=new.app_hash,
+            begin_events=begin_events,
+            end_events=_in_mode("EndBlock", modules.events),
+            validator_updates=updates,
             changes=block_changes(self._state, branch, new, self._retained),
         )
+
+    def _deliver(
+        self, block: BlockRequest, branch: Branch, environment: Environment
+    ) -> tuple[ExecTxResult, ...]:
+        latest = environment.head
+        block_gas = GasMeter(latest.max_gas if latest.max_gas > 0 else None)
+        registry = self._registry(latest.modules)
+        results, asked = [], self._failing
+        failing = asked
+        for tx in block.txs:
+            run = TxExecution(registry, Mode.DELIVER, environment, block_gas, failure=failing)
+            results.append(run.result(tx, branch, partial(self._decode, registry)))
+            failing = run.failure
+        self._failed = None if failing else asked
+        return tuple(results)
 
     def commit(self, height: int) -> None:
         # Keep a failure that was configured since the block was executed.
@@ -176,19 +241,43 @@ class Bank(Application):
         super().verify_state(chain)
         state.verify(self._state, chain)
 
+    @property
+    def capabilities(self) -> Mapping[Capability[Any], Any]:
+        routes = (
+            parse(each.name, each.service, each.routes)
+            for each in self.modules
+            if each not in MODULES
+        )
+        return {REST_ROUTES: tuple(chained.from_iterable(routes))}
+
     def sdk_prefix(self) -> str:
         return head(self._state).prefix
 
     def query(self, path: str, data: bytes, height: int, prove: bool) -> QueryResult:
         node = queries.Node(self.simulate, show_prices(self._prices))
-        return queries.answer(self._state, path, data, height, prove, node)
+        modules = self._named(head(self._state).modules)
+        asked = queries.Query(path, data, height, prove)
+        return queries.answer(self._state, modules, asked, node)
+
+
+def _in_mode(mode: str, events: Iterable[Event]) -> tuple[Event, ...]:
+    """Return the events of modules at the beginning or the end of a block; SDK: baseapp,
+    ``beginBlock``."""
+    attribute = EventAttribute(b"mode", mode.encode())
+    return tuple(replace(each, attributes=(*each.attributes, attribute)) for each in events)
 
 
 def bank(settings: Settings, path: str, memory: CacheMemory) -> Callable[[AppState], Bank]:
     """Return a function that makes the application with a mount's settings."""
     own = settings.of(CosmosSettings)
+    folder = settings.home or location_of(path).folder
     return partial(
         Bank,
         prefix=own.bank_prefix,
         retained_heights=own.bank_heights,
+        held=partial(_keys, Path(folder)) if settings.dev and folder else None,
     )
+
+
+def _keys(folder: Path) -> Iterable[PublicKey]:
+    return [key.public for key in home.load(folder, 0).validator_keys]

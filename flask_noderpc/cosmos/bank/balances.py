@@ -9,7 +9,15 @@ from ...protocol.protobuf import Message, integer
 from ..protocol import coins
 from ..protocol.coins import Coin, Coins, InvalidCoins
 from .accounts import Accounts, module_address
-from .errors import INSUFFICIENT_FUNDS, INVALID_COINS, SEND_DISABLED, Panic, TxError
+from .errors import (
+    INSUFFICIENT_FUNDS,
+    INVALID_COINS,
+    SEND_DISABLED,
+    UNAUTHORIZED,
+    UNKNOWN_ADDRESS,
+    Panic,
+    TxError,
+)
 from .state import Store
 
 SUPPLY, METADATA, BALANCES, HOLDERS, SEND_ENABLED, PARAMS = (bytes((n,)) for n in range(6))
@@ -145,8 +153,91 @@ class Balances:
             event("coin_received", receiver=self._show(address), amount=coins.show(amount))
         )
 
+    def all_of(self, address: bytes) -> Coins:
+        """Return all balances of an account."""
+        prefix = balance_key(address)
+        return tuple(
+            Coin(key[len(prefix) :].decode(), int(value))
+            for key, value in self._store.iterate(prefix)
+        )
 
-def is_blocked(address: bytes, names: Sequence[str]) -> bool:
-    """Return true if an address is the account of one of these modules, which can't receive
-    transfers."""
-    return any(address == module_address(name) for name in names)
+    def supply(self, denom: str) -> int:
+        """Return the total supply of a denomination."""
+        return int(self._store.get(SUPPLY + denom.encode()) or b"0")
+
+    def send_to_module(self, sender: bytes, name: str, amount: Coins) -> None:
+        """Send coins from an account to a module's account; raise :exc:`TxError`."""
+        self.send(sender, self._accounts.module(name), amount)
+
+    def send_between_modules(self, sender: str, recipient: str, amount: Coins) -> None:
+        """Send coins from a module's account to another module's; raise :exc:`TxError`."""
+        self.send_to_module(module_address(sender), recipient, amount)
+
+    def send_from_module(self, name: str, recipient: bytes, amount: Coins) -> None:
+        """Send coins from a module's account to an account; raise :exc:`TxError`."""
+        if self._accounts.is_blocked(recipient):
+            raise TxError(
+                UNAUTHORIZED, f"{self._show(recipient)} is not allowed to receive funds"
+            )
+        self.send(module_address(name), recipient, amount)
+
+    def delegate(self, delegator: bytes, name: str, amount: Coins) -> None:
+        """Move coins that are delegated to a module's account; raise :exc:`TxError`."""
+        pool = self._accounts.module(name)
+        self._accounts.get(pool)
+        if not coins.is_valid(amount):
+            raise TxError(INVALID_COINS, coins.show(amount))
+        for coin in amount:
+            balance = self.get(delegator, coin.denom)
+            if balance < coin.value:
+                owned = Coin(coin.denom, balance)
+                raise TxError(
+                    INSUFFICIENT_FUNDS,
+                    f"failed to delegate; {owned} is smaller than {coins.show(amount)}",
+                )
+            self.set(delegator, coin.denom, balance - coin.value)
+        if self._accounts.get(delegator) is None:
+            text = f"account {self._show(delegator)} does not exist"
+            raise TxError(UNKNOWN_ADDRESS, f"failed to track delegation: {text}")
+        self.events.append(
+            event("coin_spent", spender=self._show(delegator), amount=coins.show(amount))
+        )
+        self._add(pool, amount)
+
+    def undelegate(self, name: str, delegator: bytes, amount: Coins) -> None:
+        """Move coins that are no longer delegated from a module's account back to their
+        owner; raise :exc:`TxError`."""
+        pool = self._accounts.module(name)
+        self._accounts.get(pool)
+        if not coins.is_valid(amount):
+            raise TxError(INVALID_COINS, coins.show(amount))
+        self._subtract(pool, amount)
+        if self._accounts.get(delegator) is None:
+            text = f"account {self._show(delegator)} does not exist"
+            raise TxError(UNKNOWN_ADDRESS, f"failed to track undelegation: {text}")
+        self._add(delegator, amount)
+
+    def mint(self, name: str, amount: Coins) -> None:
+        """Create coins in a module's account."""
+        address = self._accounts.module(name)
+        self._add(address, amount)
+        for coin in amount:
+            self._change_supply(coin.denom, coin.value)
+        self.events.append(
+            event("coinbase", minter=self._show(address), amount=coins.show(amount))
+        )
+
+    def burn(self, name: str, amount: Coins) -> None:
+        """Destroy coins of a module's account; raise :exc:`TxError`."""
+        address = self._accounts.module(name)
+        self._subtract(address, amount)
+        for coin in amount:
+            self._change_supply(coin.denom, -coin.value)
+        self.events.append(event("burn", burner=self._show(address), amount=coins.show(amount)))
+
+    def _change_supply(self, denom: str, by: int) -> None:
+        total = self.supply(denom) + by
+        if total:
+            self._store.set(SUPPLY + denom.encode(), str(total).encode())
+        else:
+            self._store.delete(SUPPLY + denom.encode())

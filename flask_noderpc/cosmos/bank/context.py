@@ -1,17 +1,25 @@
-"""Context in which a transaction runs: the state, the block, its gas and its events."""
+"""Context of a message or a module: the state, the block, its gas and its events."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from typing import TYPE_CHECKING
 
 from ...domain.abci import Event
+from ...domain.validator import ValidatorUpdate
 from ..protocol import bech32
-from .accounts import Accounts
+from ..protocol.messages import Msg
+from .accounts import FEE_COLLECTOR, Accounts
 from .balances import Balances
+from .consensus import NO_BLOCK, BlockInfo
 from .errors import INTERNAL, LOGIC, UNKNOWN_ADDRESS, TxError
 from .gas import GasMeter
 from .state import ACCOUNTS, BANK, Branch, Head, Store
+
+if TYPE_CHECKING:
+    from .module import Module
 
 _MAX_ADDRESS = 255
 
@@ -81,22 +89,57 @@ class Environment:
     height: int
     time: int
     """Nanoseconds since 1970."""
+    modules: tuple[Module, ...] = ()
+    """Modules that the chain has, because its genesis state has them."""
+    block: BlockInfo = NO_BLOCK
+    """Proposer, votes and evidence, while the modules begin and end a block."""
 
     @property
     def codec(self) -> Codec:
         """Codec of the chain's addresses."""
         return Codec(self.head.prefix)
 
+    @property
+    def is_genesis(self) -> bool:
+        """True before the first block, while transactions of the genesis document run."""
+        return self.height == 0
+
+    @property
+    def operators(self) -> Codec:
+        """Codec of validator operators' addresses."""
+        return Codec(f"{self.head.prefix}valoper")
+
+    def signers(self, given: Msg) -> Iterator[bytes]:
+        """Yield the addresses that must sign a message; raise :exc:`TxError`."""
+        codec = self.operators if given.type.is_signed_by_operator else self.codec
+        return map(codec.parse, given.signers())
+
+    @property
+    def consensus(self) -> Codec:
+        """Codec of the addresses of validators' keys."""
+        return Codec(f"{self.head.prefix}valcons")
+
+    @property
+    def module_accounts(self) -> Mapping[str, tuple[str, ...]]:
+        """Permissions of the modules' accounts, by name."""
+        return {FEE_COLLECTOR: ()} | {
+            name: permissions
+            for module in self.modules
+            for name, permissions in module.accounts.items()
+        }
+
 
 @dataclass(slots=True)
 class Context:
-    """State, block, gas and events of a message; the writes of a failed message are
-    dropped."""
+    """State, block, gas and events of a message, or of a module that begins or ends a block;
+    the writes of a failed message are dropped."""
 
     branch: Branch
     environment: Environment
-    meter: GasMeter
+    meter: GasMeter = field(default_factory=GasMeter)
     events: list[Event] = field(default_factory=list)
+    validator_updates: list[ValidatorUpdate] = field(default_factory=list)
+    """Changes of the validators at the end of a block."""
 
     @property
     def codec(self) -> Codec:
@@ -106,7 +149,8 @@ class Context:
     @property
     def accounts(self) -> Accounts:
         """Accounts by address."""
-        return Accounts(self.store(ACCOUNTS), self.codec.show)
+        own = self.environment.module_accounts
+        return Accounts(self.store(ACCOUNTS), self.codec.show, own)
 
     @property
     def balances(self) -> Balances:

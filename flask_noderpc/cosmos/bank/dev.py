@@ -12,9 +12,10 @@ from ...domain.genesis import Genesis
 from ...errors import InvalidSetting
 from ...settings import Settings
 from ..protocol import coins
-from ..protocol.coins import Coins, InvalidCoins
+from ..protocol.coins import Coin, Coins, InvalidCoins
 from ..protocol.mnemonic import PrivateKey, derive
 from ..settings import CosmosSettings
+from ..staking.records import POWER_REDUCTION
 from .context import Codec
 from .genesis import DEFAULT_PREFIX, check_prefix, document, prefix_of, read_coins, state_of
 
@@ -26,6 +27,8 @@ COINS = "1000000000000stake,1000000000000token"
 """Default coins of each account."""
 
 _COUNT = 10
+# Tokens of the validator, for the voting power that a new chain gives it.
+_BONDED = 10 * POWER_REDUCTION
 
 
 def dev_keys() -> tuple[PrivateKey, ...]:
@@ -38,15 +41,31 @@ def dev_addresses(prefix: str = DEFAULT_PREFIX) -> tuple[str, ...]:
     return tuple(Codec(prefix).show(key.public.address) for key in dev_keys())
 
 
-def app_state(prefix: str = DEFAULT_PREFIX, each: str = COINS) -> bytes:
-    """Return the genesis state in which each of the ten development accounts has coins; raise
-    :exc:`~flask_noderpc.errors.InvalidSetting` for invalid coins, or an invalid prefix."""
+def app_state(
+    prefix: str = DEFAULT_PREFIX, each: str = COINS, *, modules: bool = False
+) -> bytes:
+    """Return a genesis state with coins for each of the ten development accounts.
+
+    With ``modules``, it has the SDK's modules with their default parameters, and the first
+    account is the operator of the chain's validator. Raise
+    :exc:`~flask_noderpc.errors.InvalidSetting` for invalid coins, or an invalid prefix.
+    """
     check_prefix(prefix)
     try:
         owned = coins.parse(each)
     except InvalidCoins as error:
         raise InvalidSetting(f"NODERPC_BANK_COINS = {each!r}: {error}") from None
-    return document(prefix, {key.public.address: owned for key in dev_keys()})
+    bonded = _bonded(each) if modules else None
+    return document(prefix, {key.public.address: owned for key in dev_keys()}, bonded)
+
+
+def _bonded(each: str) -> Coin | None:
+    """Return the tokens of the validator: of ``stake``, or of the first coin of a text;
+    ``None`` if there are no coins."""
+    denoms = [coin.denom for coin in coins.parse(each)]
+    if not denoms:
+        return None
+    return Coin("stake" if "stake" in denoms else denoms[0], _BONDED)
 
 
 def accounts_of(genesis: Genesis) -> dict[str, Coins]:
@@ -65,7 +84,7 @@ class BankDevAccounts(DevAccounts):
 
     def app_state(self, settings: Settings) -> bytes:
         own = settings.of(CosmosSettings)
-        return app_state(own.bank_prefix, own.bank_coins)
+        return app_state(own.bank_prefix, own.bank_coins, modules=True)
 
     def log(self, settings: Settings, genesis: Genesis) -> None:
         own = settings.of(CosmosSettings)

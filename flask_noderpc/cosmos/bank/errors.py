@@ -65,6 +65,8 @@ INPUT_OUTPUT_MISMATCH = Code(4, "sum inputs != sum outputs", "bank")
 SEND_DISABLED = Code(5, "send transactions are disabled", "bank")
 MULTIPLE_SENDERS = Code(9, "multiple senders not allowed", "bank")
 
+INVALID_SIGNER = Code(13, "expected gov account as only signer for proposal message", "gov")
+
 
 class Panic(Exception):
     """Error at which the SDK panics."""

@@ -24,7 +24,7 @@ from .messages import Registry
 from .state import Branch
 
 _DECODE_TWICE = TX_DECODE.text
-_PANICS = (Panic, MissingAmount, WrongSize)
+_PANICS = (Panic, MissingAmount, WrongSize, ArithmeticError)
 
 log = logging.getLogger(__name__)
 
@@ -138,7 +138,8 @@ class TxExecution:
         fee = decoded.tx.fee
         if fee is None:
             raise Panic("runtime error: invalid memory address or nil pointer dereference")
-        meter = GasMeter(None if self.mode is Mode.SIMULATE else fee.gas_limit)
+        is_unlimited = self.mode is Mode.SIMULATE or self.environment.is_genesis
+        meter = GasMeter(None if is_unlimited else fee.gas_limit)
         branch = state.branch()
         context = Context(branch, self.environment, meter)
         tx = CheckedTx(decoded.tx, decoded.messages, context, self.mode, self.min_gas_prices)
@@ -184,8 +185,8 @@ class TxExecution:
 
     def _message_event(self, given: Msg, events: Sequence[Event]) -> Event:
         attributes = {"action": given.type.type_url}
-        for signer in given.signers():
-            attributes["sender"] = signer
+        for signer in self.environment.signers(given):
+            attributes["sender"] = self.environment.codec.show(signer)
             break
         has_module = any(a.key == b"module" for each in events for a in each.attributes)
         if not has_module and given.type.module:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 HAS = DELETE = READ = 1_000
 WRITE = 2_000
 READ_BYTE, WRITE_BYTE = 3, 30
+NEXT = 30
 
 
 class OutOfGas(Exception):

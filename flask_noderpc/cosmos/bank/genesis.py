@@ -2,36 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields, replace
+import logging
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from itertools import starmap
+from typing import Any
 
 from ... import jsoncodec
+from ...domain.abci import ExecTxResult
 from ...domain.genesis import ConsensusParams, Genesis
+from ...domain.validator import PublicKey, ValidatorUpdate
 from ...errors import ConfigurationError, InvalidSetting, short_repr
+from ...protocol.comet import key_types
 from ..protocol import bech32, coins
 from ..protocol.coins import Coin, Coins
 from ..protocol.keys import from_json
 from ..protocol.responses import consensus_params
-from . import gas, modules
-from .accounts import BASE, FEE_COLLECTOR, MODULE, Account, Params
+from ..rest.reader import read as read_json
+from . import consensus, gas
+from .accounts import BASE, FEE_COLLECTOR, MODULE, Account, Params, module_address
 from .balances import METADATA
 from .context import Codec, Context, Environment
 from .errors import TxError
-from .gas import GasMeter
 from .genesis_json import InvalidState, Item, refuse_older
-from .state import BANK, Branch, Head
+from .genesis_values import encode as encode_value
+from .module import Module
+from .state import BANK, Branch, Head, NothingStored
 
 DEFAULT_PREFIX = "cosmos"
 
+# Voting power of a development chain's own validator if the document names no other.
+_POWER = 10
+_NOT_BONDED_POOL = "not_bonded_tokens_pool"
+
+log = logging.getLogger(__name__)
+
 # Maximum number of coins or modules in a description, and maximum characters of each.
 _LISTED, _LISTED_TEXT = 100, 200
-
-# Names of the modules' accounts, in the order in which the SDK creates them.
-_MODULES = {
-    "distribution": ("distribution",),
-    "staking": ("bonded_tokens_pool", "not_bonded_tokens_pool"),
-    "mint": ("mint",),
-}
 
 
 def check_prefix(prefix: str) -> None:
@@ -42,37 +51,125 @@ def check_prefix(prefix: str) -> None:
         raise InvalidSetting(f"NODERPC_BANK_PREFIX = {short_repr(prefix)}: {error}") from None
 
 
-def first_state(genesis: Genesis, prefix: str) -> tuple[Branch, Head]:
-    """Return the state of a genesis document and its head; ``prefix`` is used if the document
-    has no addresses. Raise :exc:`~flask_noderpc.errors.ConfigurationError` for an invalid
-    state."""
-    try:
+@dataclass(frozen=True, slots=True)
+class FirstState:
+    """The state before the first block, its head, and the chain's validators; without any, the
+    genesis document's validators are used."""
+
+    branch: Branch
+    head: Head
+    validators: tuple[ValidatorUpdate, ...] = ()
+
+
+DeliverTx = Callable[[Branch, Environment, bytes], ExecTxResult]
+"""A function that executes a transaction in a state."""
+
+
+@dataclass(frozen=True, slots=True)
+class GenesisReader:
+    """Reader of genesis documents for an application.
+
+    ``prefix`` is the address prefix of a document without addresses; ``modules`` are all
+    modules of the application, in the order in which they begin; ``deliver`` executes the
+    transactions that create validators; ``held`` returns the validators' keys of a development
+    node, and is ``None`` for other nodes.
+    """
+
+    prefix: str
+    modules: tuple[Module, ...]
+    deliver: DeliverTx
+    held: Callable[[], Iterable[PublicKey]] | None = None
+
+    def read(self, genesis: Genesis) -> FirstState:
+        """Return the state of a genesis document; raise
+        :exc:`~flask_noderpc.errors.ConfigurationError` for an invalid state."""
+        try:
+            return self._read(genesis)
+        except (TxError, ValueError, ArithmeticError) as error:
+            text = f"app_state of the genesis document: {error}"
+            raise ConfigurationError(text) from None
+
+    def _read(self, genesis: Genesis) -> FirstState:
         document = state_of(genesis)
         refuse_older(document)
-        found = prefix_of(document) or prefix
+        if _takes_keys(document):
+            document = _with_own_keys(document, genesis)
+        modules = tuple(each for each in self.modules if each.name in document.members)
+        params = genesis.consensus_params
         head = Head(
             genesis.chain_id,
-            found,
+            prefix_of(document) or self.prefix,
             genesis.initial_height,
-            genesis.consensus_params.block.max_gas,
-            gas.READ + gas.READ_BYTE * _params_size(genesis.consensus_params),
+            params.block.max_gas,
+            gas.READ + gas.READ_BYTE * _params_size(params),
             0,
             genesis.genesis_time,
             b"",
+            tuple(each.name for each in modules),
+            params.validator.pub_key_types,
+            params.evidence.max_age_num_blocks,
+            params.evidence.max_age_duration,
         )
-        branch = Branch(lambda key: None)
-        context = Context(branch, Environment(head, 0, head.time), GasMeter())
+        branch = Branch(NothingStored())
+        # SDK: before a first block at height 1, the height is 0.
+        height = genesis.initial_height if genesis.initial_height > 1 else 0
+        environment = Environment(head, height, head.time, modules)
+        context = Context(branch, environment)
         _write_accounts(context, document["auth"])
         _write_balances(context, document["bank"])
-        modules.write(branch, document, context.codec)
-        for module, names in _MODULES.items():
-            for name in names if module in document.members else ():
-                context.accounts.module(name)
-        if not genesis.validators:
-            _refuse_gentxs(document)
-    except (TxError, ValueError) as error:
-        raise ConfigurationError(f"app_state of the genesis document: {error}") from None
-    return branch, head
+        for module in modules:
+            module.init_genesis(context, document[module.name])
+        for given in document["genutil"]["gen_txs"]:
+            self._deliver(context, given)
+        for module in modules:
+            module.end_genesis(context)
+        return FirstState(branch, head, self._validators(context, genesis))
+
+    def _own_keys(
+        self, genesis: Genesis, bonded: consensus.Powers
+    ) -> tuple[PublicKey, ...] | None:
+        """Return the keys of the validators that take part in consensus, also if modules
+        remove them; ``None`` if modules decide."""
+        if self.held is not None:
+            return tuple(self.held())
+        # Validators that no module knows sign on. A document without the keys of its modules
+        # belongs to a development chain.
+        if not bonded or _takes_keys(state_of(genesis)):
+            return tuple(each.pub_key for each in genesis.validators)
+        return None
+
+    def _deliver(self, context: Context, given: Item) -> None:
+        raw = given.read(partial(read_json, "cosmos.tx.v1beta1.Tx"), "a transaction")
+        result = self.deliver(context.branch, context.environment, raw)
+        if result.code:
+            given.refuse(result.log)
+
+    def _validators(self, context: Context, genesis: Genesis) -> tuple[ValidatorUpdate, ...]:
+        """Store the chain's validators, and return those that take part in consensus."""
+        bonded = {each.pub_key: each.power for each in context.validator_updates}
+        given = {each.pub_key: each.power for each in genesis.validators}
+        own = self._own_keys(genesis, bonded)
+        if own is None and given and given != bonded:
+            raise InvalidState(
+                f"staking: expected the {len(given)} validators of the genesis document, got"
+                f" {len(bonded)} others; remove `consensus.validators` (in a CometBFT genesis"
+                " `validators`)"
+            )
+        held = None if own is None else frozenset(map(key_types.address, own))
+        signing = (
+            consensus.taking_part(bonded, held)
+            or consensus.taking_part(given, held)
+            or dict.fromkeys(own or (), _POWER)
+        )
+        consensus.begin(context.branch, bonded, signing, held)
+        if held is not None and (absent := len(bonded) - len(signing)) > 0:
+            log.warning(
+                "%s of %s bonded validators take no part in consensus, as this home does not"
+                " have their keys: they get rewards, and their votes count as signed",
+                absent,
+                len(bonded),
+            )
+        return () if signing == given else tuple(starmap(ValidatorUpdate, signing.items()))
 
 
 def state_of(genesis: Genesis) -> Item:
@@ -100,14 +197,33 @@ def _listed(texts: Sequence[str]) -> str:
     return f"{shown} and {more} more" if more > 0 else shown
 
 
-def _refuse_gentxs(document: Item) -> None:
-    transactions = document["genutil"]["gen_txs"]
-    if count := len(list(transactions)):
-        transactions.refuse(
-            f"expected no gentxs, got {count}: transactions that create validators are not"
-            " executed here; list the validators in the document itself, in"
-            " `consensus.validators` (in a CometBFT genesis `validators`)"
-        )
+def _takes_keys(document: Item) -> bool:
+    """Return true if validators of x/staking have no key."""
+    validators = document["staking"]["validators"]
+    return any(each["consensus_pubkey"].value is None for each in validators)
+
+
+def _with_own_keys(document: Item, genesis: Genesis) -> Item:
+    """Return a state in which each validator of x/staking without a key has the key of the
+    validator with the same index in the genesis document.
+
+    The genesis state of a development chain is made before its validator's key.
+    """
+    filled = []
+    for at, each in enumerate(document["staking"]["validators"]):
+        own = dict(each.members)
+        if own.get("consensus_pubkey") is None and at < len(genesis.validators):
+            own["consensus_pubkey"] = _key_json(genesis.validators[at].pub_key)
+        filled.append(own)
+    staking = {**document["staking"].members, "validators": filled}
+    return Item({**document.members, "staking": staking})
+
+
+def _key_json(key: PublicKey) -> dict[str, str]:
+    return {
+        "@type": f"/cosmos.crypto.{key.type}.PubKey",
+        "key": b64encode(key.value).decode(),
+    }
 
 
 def _params_size(params: ConsensusParams) -> int:
@@ -240,15 +356,20 @@ def _write_balances(context: Context, bank: Item) -> None:
     )
     for each in bank["denom_metadata"]:
         key = BANK + METADATA + each["base"].required_text().encode()
-        context.branch.writes[key] = modules.encode("Metadata", each)
+        context.branch.writes[key] = encode_value("Metadata", each)
 
 
 def _sum(balance: Item, *parts: Coins) -> Coins:
     return balance.read(lambda _: coins.add(*parts), "coins")
 
 
-def document(prefix: str, owned: Mapping[bytes, Coins]) -> bytes:
-    """Return the ``app_state`` of a chain with the coins ``owned``, by address."""
+def document(prefix: str, owned: Mapping[bytes, Coins], bonded: Coin | None = None) -> bytes:
+    """Return the ``app_state`` of a chain with the coins ``owned``, by address.
+
+    With ``bonded``, the first account has delegated these coins to a validator, which gets the
+    key of the genesis document's first validator, and the state has the SDK's modules with
+    their default parameters.
+    """
     show = Codec(prefix).show
     accounts = [
         {
@@ -261,20 +382,80 @@ def document(prefix: str, owned: Mapping[bytes, Coins]) -> bytes:
         for number, address in enumerate(owned)
     ]
     params = {field.name: str(field.default) for field in fields(Params)}
+    state = {"auth": {"params": params, "accounts": accounts}}
+    if bonded is not None:
+        state |= _modules(prefix, next(iter(owned)), bonded)
+        owned = {**owned, module_address(_NOT_BONDED_POOL): (bonded,)}
     balances = [
         {"address": show(address), "coins": _coins_json(owned[address])}
         for address in sorted(owned)
     ]
-    supply = _coins_json(coins.add(*owned.values()))
-    bank = {
+    state["bank"] = {
         "params": {"send_enabled": [], "default_send_enabled": True},
         "balances": balances,
-        "supply": supply,
+        "supply": _coins_json(coins.add(*owned.values())),
         "denom_metadata": [],
         "send_enabled": [],
     }
-    return jsoncodec.encode({"auth": {"params": params, "accounts": accounts}, "bank": bank})
+    return jsoncodec.encode(state)
 
 
 def _coins_json(given: Coins) -> list[dict[str, str]]:
     return [{"denom": coin.denom, "amount": str(coin.value)} for coin in given]
+
+
+def _modules(prefix: str, operator: bytes, bonded: Coin) -> dict[str, Any]:
+    """Return the genesis states of modules, with one validator."""
+    validator = {
+        "operator_address": Codec(f"{prefix}valoper").show(operator),
+        "consensus_pubkey": None,
+        "status": "BOND_STATUS_UNBONDED",
+        "tokens": str(bonded.value),
+        "delegator_shares": str(bonded.value),
+        "description": {"moniker": "noderpc"},
+        "commission": {
+            "commission_rates": {"rate": "0.1", "max_rate": "0.2", "max_change_rate": "0.01"}
+        },
+        "min_self_delegation": "1",
+    }
+    delegation = {
+        "delegator_address": Codec(prefix).show(operator),
+        "validator_address": validator["operator_address"],
+        "shares": str(bonded.value),
+    }
+    return {
+        "distribution": {"params": {"community_tax": "0.02", "withdraw_addr_enabled": True}},
+        "evidence": {},
+        "mint": {
+            "minter": {"inflation": "0.13"},
+            "params": {
+                "mint_denom": bonded.denom,
+                "inflation_rate_change": "0.13",
+                "inflation_max": "0.2",
+                "inflation_min": "0.07",
+                "goal_bonded": "0.67",
+                "blocks_per_year": "6311520",
+            },
+        },
+        "slashing": {
+            "params": {
+                "signed_blocks_window": "100",
+                "min_signed_per_window": "0.5",
+                "downtime_jail_duration": "600s",
+                "slash_fraction_double_sign": "0.05",
+                "slash_fraction_downtime": "0.01",
+            }
+        },
+        "staking": {
+            "params": {
+                "unbonding_time": "1814400s",
+                "max_validators": 100,
+                "max_entries": 7,
+                "historical_entries": 100,
+                "bond_denom": bonded.denom,
+                "min_commission_rate": "0",
+            },
+            "validators": [validator],
+            "delegations": [delegation],
+        },
+    }

@@ -10,13 +10,13 @@ from ..protocol import coins, keys
 from ..protocol.coins import Coins, InvalidCoins
 from ..protocol.fields import AnyValue, Kind, Values
 from ..protocol.messages import MSG_MULTI_SEND, MSG_SEND, MessageType, Msg, decode
-from .accounts import MODULE_ACCOUNTS
-from .balances import is_blocked
+from .accounts import module_address
 from .context import Context
 from .errors import (
     INPUT_OUTPUT_MISMATCH,
     INVALID_ADDRESS,
     INVALID_COINS,
+    INVALID_SIGNER,
     MULTIPLE_SENDERS,
     NO_INPUTS,
     NO_OUTPUTS,
@@ -46,6 +46,11 @@ class Registry:
         self._kinds: dict[str, Kind] = {
             **keys.KINDS,
             **{name: handler.type.kind for name, handler in self._handlers.items()},
+            **{
+                name: kind
+                for handler in self._handlers.values()
+                for name, kind in handler.type.nested.items()
+            },
             # Response types can be resolved, although they can't be sent as messages.
             **{
                 handler.type.response_url: Kind(f"{handler.type.kind.name}Response")
@@ -68,6 +73,19 @@ class Registry:
         return self._handlers[message.type.type_url].handle(context, message.values) or b""
 
 
+def of_governance(type: MessageType) -> Handler:
+    """Return the handler of a message that only the account of the module gov can sign."""
+
+    def refuse(context: Context, message: Values) -> None:
+        expected = context.codec.show(module_address("gov"))
+        raise TxError(
+            INVALID_SIGNER,
+            f"invalid authority; expected {expected}, got {message['authority']}",
+        )
+
+    return Handler(type, refuse)
+
+
 def _send(context: Context, message: Values) -> None:
     sender = _address(context, "from", message["from_address"])
     recipient = _address(context, "to", message["to_address"])
@@ -75,7 +93,7 @@ def _send(context: Context, message: Values) -> None:
     if not (amount and coins.is_valid(amount)):
         raise TxError(INVALID_COINS, coins.show(amount))
     context.balances.check_send_enabled(amount)
-    _refuse_blocked(recipient, message["to_address"])
+    _refuse_blocked(context, recipient, message["to_address"])
     context.balances.send(sender, recipient, amount)
 
 
@@ -86,8 +104,8 @@ def _address(context: Context, name: str, text: str) -> bytes:
         raise TxError(INVALID_ADDRESS, f"invalid {name} address: {error.log}") from None
 
 
-def _refuse_blocked(address: bytes, text: str) -> None:
-    if is_blocked(address, tuple(MODULE_ACCOUNTS)):
+def _refuse_blocked(context: Context, address: bytes, text: str) -> None:
+    if context.accounts.is_blocked(address):
         raise TxError(UNAUTHORIZED, f"{text} is not allowed to receive funds")
 
 
@@ -110,7 +128,7 @@ def _multi_send(context: Context, message: Values) -> None:
     context.balances.check_send_enabled(inputs[0]["coins"])
     recipients = [context.codec.parse(each["address"]) for each in outputs]
     for recipient, each in zip(recipients, outputs, strict=True):
-        _refuse_blocked(recipient, each["address"])
+        _refuse_blocked(context, recipient, each["address"])
     context.balances.send_to_many(
         context.codec.parse(inputs[0]["address"]),
         inputs[0]["coins"],

@@ -10,20 +10,14 @@ from collections.abc import Callable
 
 from ...backends.base.application import AppState
 from ...domain.abci import ExecTxResult
-from .context import Environment, Mode
-from .state import Branch, Head, head
+from .context import Mode
+from .state import Branch, Committed, Head, head
 
-RunTx = Callable[[Mode, bytes, Branch, Environment], ExecTxResult]
+RunTx = Callable[[Mode, bytes, Branch, Head], ExecTxResult]
 
 _PAGE = 1_000
 # Maximum number of attempts to run a transaction while other processes commit blocks.
 _TRIES = 5
-
-
-def environment(latest: Head) -> Environment:
-    """Return the environment of a check: the latest block, or the first block if the chain has
-    none yet."""
-    return Environment(latest, latest.height or latest.initial_height, latest.time)
 
 
 class PendingState:
@@ -46,7 +40,7 @@ class PendingState:
 
     def _begin(self, latest: Head | None) -> None:
         self._head = latest
-        self._branch = Branch(self._state.get)
+        self._branch = Branch(Committed(self._state))
         self._cursor = 0
         self._stored: set[bytes] = set()
         # Transactions that have run on this state, but are not yet stored in the mempool's
@@ -63,7 +57,7 @@ class PendingState:
                 # Run on a copy without the lock, so that a long simulation blocks no other
                 # call.
                 branch = self._branch.copy()
-            result = self._run(mode, tx, branch, environment(latest))
+            result = self._run(mode, tx, branch, latest)
             if head(self._state) == latest:
                 break
         return result
@@ -91,7 +85,7 @@ class PendingState:
             return False
         for tx in order[begun:]:
             branch = self._branch.branch()
-            if not self._run(Mode.RECHECK, tx, branch, environment(latest)).code:
+            if not self._run(Mode.RECHECK, tx, branch, latest).code:
                 self._branch.apply(branch)
         self._cursor = stored[-1][0] if stored else self._cursor
         self._stored, self._incoming = known, order[len(new) :]
@@ -104,8 +98,8 @@ class Recheck:
     def __init__(self, state: AppState, run: RunTx) -> None:
         self._run = run
         self._head = head(state)
-        self._branch = Branch(state.get)
+        self._branch = Branch(Committed(state))
 
     def check(self, tx: bytes) -> ExecTxResult:
         """Return the check result of the next pending transaction."""
-        return self._run(Mode.RECHECK, tx, self._branch, environment(self._head))
+        return self._run(Mode.RECHECK, tx, self._branch, self._head)

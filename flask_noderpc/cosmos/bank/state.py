@@ -7,10 +7,11 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from hashlib import sha256
-from typing import cast
+from heapq import merge
+from typing import Any, Protocol, cast
 
 from ... import jsoncodec
 from ...backends.base.application import AppState, Changes
@@ -31,6 +32,16 @@ _OLD, _WRITTEN = b"old/", b"written/"
 Get = Callable[[bytes], bytes | None]
 
 
+class Readable(Protocol):
+    """A state that can be read: keys and values."""
+
+    def get(self, key: bytes) -> bytes | None:
+        """Return the value of a key, or ``None``."""
+
+    def pairs(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Yield the keys with a prefix and their values, by key."""
+
+
 @dataclass(frozen=True, slots=True)
 class Head:
     """Values of the chain and of its latest block, stored with the state."""
@@ -47,21 +58,18 @@ class Head:
     """Height of the latest block; 0 before the first."""
     time: int
     app_hash: bytes
+    modules: tuple[str, ...] = ()
+    """Names of the modules that the genesis state has; chains that earlier versions began have
+    none."""
+    key_types: tuple[str, ...] = ()
+    """Types of keys that a validator may have."""
+    max_age_blocks: int = 0
+    max_age_duration: int = 0
+    """Age from which evidence is not punished any more, in blocks and nanoseconds."""
 
     def encode(self) -> bytes:
         """Encode the head for the store."""
-        return jsoncodec.pack(
-            [
-                self.chain_id,
-                self.prefix,
-                self.initial_height,
-                self.max_gas,
-                self.params_gas,
-                self.height,
-                self.time,
-                self.app_hash,
-            ]
-        )
+        return jsoncodec.pack([getattr(self, field.name) for field in fields(self)])
 
 
 def head(state: AppState) -> Head:
@@ -78,7 +86,14 @@ def head(state: AppState) -> Head:
 def find_head(get: Get) -> Head | None:
     """Return the head, or ``None`` if it is missing."""
     stored = get(_HEAD)
-    return None if stored is None else Head(*jsoncodec.unpack(stored))
+    if stored is None:
+        return None
+    values: Iterable[Any] = jsoncodec.unpack(stored)
+    return Head(*map(_immutable, values))
+
+
+def _immutable(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
 
 
 def head_changes(new: Head) -> Changes:
@@ -89,8 +104,8 @@ def head_changes(new: Head) -> Changes:
 class Branch:
     """A state with uncommitted writes, which may be applied or dropped."""
 
-    def __init__(self, get: Get) -> None:
-        self._get = get
+    def __init__(self, before: Readable) -> None:
+        self._before = before
         self._read: dict[bytes, bytes | None] = {}
         self.writes: dict[bytes, bytes | None] = {}
 
@@ -101,8 +116,16 @@ class Branch:
     def before(self, key: bytes) -> bytes | None:
         """Return the value of a key without the branch's writes, or ``None``."""
         if key not in self._read:
-            self._read[key] = self._get(key)
+            self._read[key] = self._before.get(key)
         return self._read[key]
+
+    def pairs(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Yield the keys with a prefix and their values with the writes applied, by key."""
+        own = {key: value for key, value in self.writes.items() if key.startswith(prefix)}
+        stored = (pair for pair in self._before.pairs(prefix) if pair[0] not in own)
+        for key, value in merge(stored, sorted(own.items())):
+            if value is not None:
+                yield key, value
 
     def changed_values(self) -> dict[bytes, bytes | None]:
         """Return the writes whose value differs from the value before."""
@@ -110,11 +133,11 @@ class Branch:
 
     def branch(self) -> Branch:
         """Return a new branch on top of this one."""
-        return Branch(self.get)
+        return Branch(self)
 
     def copy(self) -> Branch:
         """Return a branch on the same state with a copy of the writes."""
-        other = Branch(self._get)
+        other = Branch(self._before)
         other._read, other.writes = self._read, dict(self.writes)
         return other
 
@@ -153,6 +176,39 @@ class Store:
         """Remove a key."""
         self._meter.consume(gas.DELETE, "Delete")
         self._branch.writes[self._prefix + key] = None
+
+    def iterate(
+        self,
+        prefix: bytes,
+        since: bytes = b"",
+        before: bytes | None = None,
+        *,
+        is_reverse: bool = False,
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """Yield the keys with a prefix and their values, by key or in reverse order.
+
+        Keys lower than ``since``, and keys from ``before`` on, are left out. Writes during the
+        iteration have no effect on it. It costs gas for each element that is reached, also for
+        the first one before the loop begins, as in the SDK.
+        """
+        size, pairs = len(self._prefix), []
+        for key, value in self._branch.pairs(self._prefix + prefix):
+            if before is not None and key[size:] >= before:
+                break
+            if key[size:] >= since:
+                pairs.append((key[size:], value))
+        if is_reverse:
+            pairs.reverse()
+        self._seek(pairs[0] if pairs else None)
+        for pair in pairs:
+            yield pair
+            self._seek(pair)
+
+    def _seek(self, pair: tuple[bytes, bytes] | None) -> None:
+        if pair is not None:
+            for part in pair:
+                self._meter.consume(gas.READ_BYTE * len(part), "ValuePerByte")
+        self._meter.consume(gas.NEXT, "IterNextFlat")
 
 
 def app_hash(before: bytes, changed: Mapping[bytes, bytes | None]) -> bytes:
@@ -259,25 +315,55 @@ def verify(state: AppState, chain: ChainReads) -> None:
 _PAGE = 500
 
 
-def range_at(
-    state: AppState, height: int, prefix: bytes, after: bytes | None = None
-) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the keys with a prefix and their values after the block at a height, by key.
+class Committed:
+    """The committed state, after the latest block."""
 
-    ``after`` is the key after which to start.
-    """
-    get = read_at(state, height)
-    seen = after
-    while True:
-        present = [key for key, _ in state.range(prefix, seen, _PAGE)]
-        last = present[-1] if len(present) == _PAGE else None
-        for key in sorted({*present, *_removed(state, prefix, seen, last)}):
-            value = get(key)
-            if value is not None:
-                yield key, value
-        if last is None:
-            return
-        seen = last
+    def __init__(self, state: AppState) -> None:
+        self._state = state
+        self.get = state.get
+
+    def pairs(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Yield the keys with a prefix and their values, by key."""
+        after: bytes | None = None
+        while found := self._state.range(prefix, after, _PAGE):
+            yield from found
+            if len(found) < _PAGE:
+                return
+            after = found[-1][0]
+
+
+class NothingStored:
+    """The state before the genesis state, which has no keys."""
+
+    def get(self, key: bytes) -> bytes | None:
+        """Return ``None``."""
+        return None
+
+    def pairs(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Yield nothing."""
+        return iter(())
+
+
+class PastState:
+    """The state after the block at a height."""
+
+    def __init__(self, state: AppState, height: int) -> None:
+        self._state, self._height = state, height
+        self.get = read_at(state, height)
+
+    def pairs(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Yield the keys with a prefix and their values, by key."""
+        seen: bytes | None = None
+        while True:
+            present = [key for key, _ in self._state.range(prefix, seen, _PAGE)]
+            last = present[-1] if len(present) == _PAGE else None
+            for key in sorted({*present, *_removed(self._state, prefix, seen, last)}):
+                value = self.get(key)
+                if value is not None:
+                    yield key, value
+            if last is None:
+                return
+            seen = last
 
 
 def _removed(

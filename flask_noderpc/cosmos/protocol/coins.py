@@ -63,6 +63,13 @@ def parse_amount(text: str) -> int | None:
     """
     if not text:
         return None
+    amount = parse_integer(text)
+    check_size(amount)
+    return amount
+
+
+def parse_integer(text: str) -> int:
+    """Parse an integer of any size like Go's ``big.Int``; raise :exc:`InvalidCoins`."""
     amount = None
     if match := _AMOUNT.fullmatch(text):
         sign, octal, digits = match.groups()
@@ -74,7 +81,6 @@ def parse_amount(text: str) -> int | None:
             amount = 0 if digits.strip("0") == "" else None
     if amount is None:
         raise InvalidCoins(f'math/big: cannot unmarshal "{text}" into a *big.Int')
-    check_size(amount)
     return -amount if match and sign == "-" else amount
 
 

@@ -10,10 +10,13 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from string import hexdigits
 from typing import Any
 
-from ...protocol.protobuf import Malformed, Message
-from .coins import Coin, parse_amount
+from ...domain.time import SECOND, to_text
+from ...protocol.protobuf import Malformed, Message, int64
+from . import decimals
+from .coins import Coin, parse_amount, parse_integer
 from .proto import MESSAGES
 
 VARINT, FIXED64, BYTES, START_GROUP, END_GROUP, FIXED32 = range(6)
@@ -39,6 +42,8 @@ class Scalar:
     read: Callable[[Message, int], Any]
     read_all: Callable[[Message, int], list[Any]]
     amino: Callable[[Any], Any]
+    keeps_zero: bool = False
+    """True if amino JSON includes zero."""
 
 
 def _text(value: bytes) -> str:
@@ -74,6 +79,8 @@ class Field:
     """True if the field is a signer's address, or a message that contains one."""
     always: bool = False
     """True if amino JSON includes the field even if it is empty."""
+    is_required: bool = False
+    """True if an absent message is decoded as an empty one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +111,7 @@ class Kind:
         return {
             f.name: _amino(f, value[f.name])
             for f in self.fields.values()
-            if f.always or value[f.name]
+            if f.always or not _is_empty(f, value[f.name])
         }
 
     def signers(self, value: Values) -> Iterator[str]:
@@ -124,10 +131,15 @@ def _read(message: Message, number: int, f: Field) -> Any:
         if f.repeated:
             return tuple(map(f.type.decode, parts))
         # Protobuf merges several occurrences of a message field that is not repeated.
-        return f.type.decode(b"".join(parts)) if parts else None
+        return f.type.decode(b"".join(parts)) if parts or f.is_required else None
     if f.repeated:
         return tuple(f.type.read_all(message, number))
     return f.type.read(message, number)
+
+
+def _is_empty(f: Field, value: Any) -> bool:
+    keeps_zero = isinstance(f.type, Scalar) and f.type.keeps_zero
+    return value is None if keeps_zero else not value
 
 
 def _amino(f: Field, value: Any) -> Any:
@@ -161,7 +173,86 @@ class AnyValue:
     value: bytes
 
 
-_TYPES: dict[str, Scalar | Kind] = {"string": TEXT, "bytes": BLOB, "bool": BOOL}
+def _integer(message: Message, number: int) -> int | None:
+    return _parsed(parse_amount, message.blob(number))
+
+
+def _decimal(message: Message, number: int) -> int | None:
+    data = message.blob(number)
+    return _parsed(lambda text: decimals.checked(parse_integer(text)), data) if data else None
+
+
+def _parsed(parse: Callable[[str], int | None], data: bytes) -> int | None:
+    try:
+        return parse(_text(data))
+    except (ValueError, OverflowError) as error:
+        raise InvalidMessage(str(error)) from None
+
+
+INTEGER = Scalar(
+    BYTES, _integer, lambda message, number: [], lambda value: str(value or 0), keeps_zero=True
+)
+"""Integers of any size as ``int``, ``None`` if absent; repeated ones are not supported."""
+DECIMAL = Scalar(
+    BYTES,
+    _decimal,
+    lambda message, number: [],
+    lambda value: "0" if value is None else decimals.show(value),
+    keeps_zero=True,
+)
+"""Decimal numbers in units of 10^-18, ``None`` if absent; repeated ones are not supported."""
+INT64 = replace(UINT, read=lambda message, number: int64(message.integer(number)))
+"""Signed integers of 64 bits as ``int``; repeated ones are not supported."""
+
+_UINT32 = (1 << 32) - 1
+# The first second of year 1 and the last of year 9999.
+_FIRST_SECOND, _LAST_SECOND = -62_135_596_800, 253_402_300_799
+
+
+def int32(value: int) -> int:
+    """Return the int32 that Go makes of a decoded varint: its lower bits, as a signed
+    number."""
+    value &= _UINT32
+    return value - (1 << 32) if value >> 31 else value
+
+
+def _time(seconds: int, nanos: int) -> int:
+    shown = f"timestamp: &timestamppb.Timestamp{{Seconds: {seconds},\nNanos: {nanos},\n}}"
+    if seconds < _FIRST_SECOND:
+        raise InvalidMessage(f"{shown} before 0001-01-01")
+    if seconds > _LAST_SECOND:
+        raise InvalidMessage(f"{shown} after 10000-01-01")
+    if not 0 <= nanos < SECOND:
+        raise InvalidMessage(f"{shown}: nanos not in range [0, 1e9)")
+    return seconds * SECOND + nanos
+
+
+TIMESTAMP = Kind(
+    "*types.Timestamp",
+    {1: Field("seconds", UINT), 2: Field("nanos", UINT)},
+    lambda values: _time(int64(values["seconds"]), int32(values["nanos"])),
+    amino=to_text,
+)
+"""Type of times, in nanoseconds since 1970."""
+
+DURATION = Kind(
+    "*types.Duration",
+    TIMESTAMP.fields,
+    lambda values: int64(values["seconds"]) * SECOND + int32(values["nanos"]),
+    amino=str,
+)
+"""Type of durations, in nanoseconds."""
+
+_TYPES: dict[str, Scalar | Kind] = {
+    "Duration": DURATION,
+    "Timestamp": TIMESTAMP,
+    "string": TEXT,
+    "bytes": BLOB,
+    "bool": BOOL,
+    "Int": INTEGER,
+    "Dec": DECIMAL,
+    "int64": INT64,
+}
 
 
 def declared(
@@ -185,7 +276,8 @@ def declared(
                 types.get(f.attribute, _TYPES.get(f.type, UINT)),
                 f.repeated,
                 signer=f.attribute == signer,
-                always=f.repeated,
+                always=f.repeated or f.mark == "!",
+                is_required=f.mark == "!",
             )
             for f in MESSAGES[name]
         },
@@ -198,7 +290,19 @@ FEE_COIN = replace(declared("*types.Coin", "Coin", _fee_coin), amino=_amino_coin
 missing."""
 COIN = _TYPES["Coin"] = replace(FEE_COIN, build=_coin)
 """Type of :class:`~flask_noderpc.cosmos.protocol.coins.Coin` fields."""
-ANY = _TYPES["Any"] = declared("*types.Any", "Any", lambda values: AnyValue(**values))
+ANY_AMINO: dict[str, Callable[[bytes], Any]] = {}
+"""Functions that return the amino JSON of a message in an ``Any``, by type URL."""
+
+
+def _amino_any(given: AnyValue) -> Any:
+    if given.type_url not in ANY_AMINO:
+        raise InvalidMessage(f"{given.type_url} has no amino JSON; sign in SIGN_MODE_DIRECT")
+    return ANY_AMINO[given.type_url](given.value)
+
+
+ANY = _TYPES["Any"] = replace(
+    declared("*types.Any", "Any", lambda values: AnyValue(**values)), amino=_amino_any
+)
 """Type of :class:`AnyValue` fields."""
 
 
@@ -383,3 +487,13 @@ def read_varint(data: bytes, at: int) -> tuple[int, int]:
                 break
             return value, at + position + 1
     raise _unreadable("variable length integer overflow")
+
+
+def hex_bytes(text: str) -> bytes:
+    """Decode hex; raise :exc:`ValueError` with the text of Go's encoding/hex."""
+    for each in text:
+        if each not in hexdigits:
+            raise ValueError(f"encoding/hex: invalid byte: U+{ord(each):04X} '{each}'")
+    if len(text) % 2:
+        raise ValueError("encoding/hex: odd length hex string")
+    return bytes.fromhex(text)

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from base64 import b64decode
+from base64 import b64decode, b64encode
 from binascii import Error as NotBase64
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from hashlib import sha256
 from typing import Any
 
 from ...domain.validator import ED25519, SECP256K1, PublicKey
 from ...errors import short_repr
 from ...protocol.comet import key_types
-from ...protocol.protobuf import delimited, integer
-from .fields import AnyValue, InvalidMessage, declared
+from ...protocol.protobuf import Message, delimited, integer
+from .fields import ANY_AMINO, AnyValue, InvalidMessage, declared
 from .proto import MESSAGES
 
 try:
@@ -158,6 +158,14 @@ KINDS = {
     for known in (Secp256k1Key, Ed25519Key, MultisigKey)
 }
 """Message types of keys, by type URL."""
+
+
+def _amino(name: str, data: bytes) -> dict[str, str]:
+    return {"type": name, "value": b64encode(Message(data).blob(1)).decode()}
+
+
+ANY_AMINO[Secp256k1Key.type_url] = partial(_amino, "tendermint/PubKeySecp256k1")
+ANY_AMINO[Ed25519Key.type_url] = partial(_amino, "tendermint/PubKeyEd25519")
 
 
 def decode(given: AnyValue, depth: int = _MAX_DEPTH) -> Key | None:

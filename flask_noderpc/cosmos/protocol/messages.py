@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 from .fields import AnyValue, InvalidMessage, Kind, Values, declared
 
@@ -18,6 +18,10 @@ class MessageType:
     amino_name: str = ""
     """Name in amino JSON; if empty, the message can't be signed in that sign mode, which
     Ledger devices use."""
+    nested: Mapping[str, Kind] = field(default_factory=dict)
+    """Types of the messages that may be in an ``Any`` of the message, by type URL."""
+    is_signed_by_operator: bool = False
+    """True if the signer is given as the address of a validator's operator."""
 
     @property
     def response_url(self) -> str:

@@ -13,6 +13,7 @@ from ...protocol.protobuf import Messages
 _TEXT = """
 message Any { string type_url = 1; bytes value = 2; }
 message Coin { string denom = 1; string amount = 2; }
+message DecCoin { string! denom = 1; Dec amount = 2; }
 message PageRequest {
   bytes key = 1; uint64 offset = 2; uint64 limit = 3; bool count_total = 4; bool reverse = 5;
 }
@@ -99,47 +100,6 @@ message bank.SendEnabledRequest { repeated string denoms = 1; PageRequest pagina
 message bank.SendEnabledResponse {
   repeated SendEnabled send_enabled = 1; PageResponse pagination = 99;
 }
-
-message Description {
-  string moniker = 1; string identity = 2; string website = 3; string security_contact = 4;
-  string details = 5;
-}
-message CommissionRates { Dec rate = 1; Dec max_rate = 2; Dec max_change_rate = 3; }
-message Commission { CommissionRates! commission_rates = 1; Timestamp! update_time = 2; }
-message StakingValidator {
-  string! operator_address = 1; Any consensus_pubkey = 2; bool jailed = 3;
-  BondStatus status = 4; Int tokens = 5; Dec delegator_shares = 6; Description! description = 7;
-  int64 unbonding_height = 8; Timestamp! unbonding_time = 9; Commission! commission = 10;
-  Int min_self_delegation = 11; int64 unbonding_on_hold_ref_count = 12;
-  repeated uint64 unbonding_ids = 13;
-}
-message Pool { string not_bonded_tokens = 1; string bonded_tokens = 2; }
-message StakingParams {
-  Duration! unbonding_time = 1; uint32 max_validators = 2; uint32 max_entries = 3;
-  uint32 historical_entries = 4; string bond_denom = 5; Dec min_commission_rate = 6;
-}
-message staking.ValidatorsRequest { string status = 1; PageRequest pagination = 2; }
-message staking.ValidatorsResponse {
-  repeated StakingValidator validators = 1; PageResponse pagination = 2;
-}
-message staking.ValidatorRequest { string validator_addr = 1; }
-message staking.ValidatorResponse { StakingValidator! validator = 1; }
-message staking.PoolRequest { }
-message staking.PoolResponse { Pool! pool = 1; }
-message staking.ParamsRequest { }
-message staking.ParamsResponse { StakingParams! params = 1; }
-message MintParams {
-  string mint_denom = 1; Dec inflation_rate_change = 2; Dec inflation_max = 3;
-  Dec inflation_min = 4; Dec goal_bonded = 5; uint64 blocks_per_year = 6;
-}
-message mint.ParamsRequest { }
-message mint.ParamsResponse { MintParams! params = 1; }
-message DistributionParams {
-  Dec community_tax = 1; Dec base_proposer_reward = 2; Dec bonus_proposer_reward = 3;
-  bool withdraw_addr_enabled = 4;
-}
-message distribution.ParamsRequest { }
-message distribution.ParamsResponse { DistributionParams! params = 1; }
 
 message cosmos.bank.v1beta1.MsgSend {
   string from_address = 1; string to_address = 2; repeated Coin amount = 3;
@@ -319,7 +279,13 @@ ENUMS: dict[str, dict[int, str]] = {
 
 
 MESSAGES = Messages(_TEXT, COMET_MESSAGES)
-"""Fields of each message by message name, in the order in which they are encoded."""
+"""Fields of each message by name, in the order of their encoding; modules add theirs."""
+
+
+def declare(text: str) -> None:
+    """Add the messages of a module, declared as in .proto files."""
+    MESSAGES.update(Messages(text))
+
 
 # The SDK's own header and block have the proposer's address as a bech32 string.
 _HEADER, _BLOCK = MESSAGES["Header"], MESSAGES["Block"]

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ...domain.time import SECOND
-from ...protocol.protobuf import int64, message
+from ...protocol.protobuf import message
 from . import keys
 from .coins import Coins
 from .fields import (
@@ -15,7 +14,6 @@ from .fields import (
     BLOB,
     BYTES,
     FEE_COIN,
-    UINT,
     AnyValue,
     Field,
     FieldBudget,
@@ -25,6 +23,7 @@ from .fields import (
     Resolve,
     Unreadable,
     declared,
+    int32,
     read_fields,
     read_tag,
     read_varint,
@@ -107,19 +106,11 @@ class Tx:
 
 _RAW = declared("*tx.TxRaw", "TxRaw")
 _UINT32 = (1 << 32) - 1
-# The first second of year 1 and the last of year 9999.
-_FIRST_SECOND, _LAST_SECOND = -62_135_596_800, 253_402_300_799
-_TIMESTAMP = Kind(
-    "*types.Timestamp",
-    {1: Field("seconds", UINT), 2: Field("nanos", UINT)},
-    lambda values: _time(int64(values["seconds"]), _int32(values["nanos"])),
-)
 _BODY = declared(
     "*tx.TxBody",
     "TxBody",
     lambda values: Body(**values),
     memo=BLOB,
-    timeout=_TIMESTAMP,
 )
 _BITS = declared(
     "*types.CompactBitArray",
@@ -127,25 +118,8 @@ _BITS = declared(
     lambda values: BitArray(values["extra_bits"] & _UINT32, values["elements"]),
 )
 _SINGLE = declared(
-    "*tx.ModeInfo_Single", "Single", lambda values: Single(_int32(values["mode"]))
+    "*tx.ModeInfo_Single", "Single", lambda values: Single(int32(values["mode"]))
 )
-
-
-def _int32(value: int) -> int:
-    # Go uses the lower 32 bits, as a signed number.
-    value &= _UINT32
-    return value - (1 << 32) if value >> 31 else value
-
-
-def _time(seconds: int, nanos: int) -> int:
-    shown = f"timestamp: &timestamppb.Timestamp{{Seconds: {seconds},\nNanos: {nanos},\n}}"
-    if seconds < _FIRST_SECOND:
-        raise InvalidMessage(f"{shown} before 0001-01-01")
-    if seconds > _LAST_SECOND:
-        raise InvalidMessage(f"{shown} after 10000-01-01")
-    if not 0 <= nanos < SECOND:
-        raise InvalidMessage(f"{shown}: nanos not in range [0, 1e9)")
-    return seconds * SECOND + nanos
 
 
 def _mode_kind() -> Kind:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Any
@@ -22,7 +22,12 @@ from ...errors import (
 from ...protocol.comet.hashes import tx_hash
 from ...protocol.protobuf import Malformed, Message
 from ...wire.comet import gojson
+from ..bank import errors
+from ..bank.errors import Code
+from ..distribution import errors as distribution_errors
 from ..protocol.proto import MESSAGES
+from ..slashing import errors as slashing_errors
+from ..staking import errors as staking_errors
 from . import requests, routes
 from .reader import read
 from .writer import write
@@ -59,6 +64,12 @@ _ERROR = re.compile(r"(.*): (?:unknown|invalid) request", re.DOTALL)
 # SDK: logs of errors with a code of types/errors/errors.go; cosmossdk.io/errors, GRPCStatus.
 _CODED = re.compile(r"(.*): (invalid height|invalid request|not found)", re.DOTALL)
 _SDK_CODES = {"invalid height": 26, "invalid request": 18, "not found": 38}
+_KEEPER_ERRORS = tuple(
+    each
+    for module in (errors, staking_errors, distribution_errors, slashing_errors)
+    for each in vars(module).values()
+    if isinstance(each, Code)
+)
 _MODES = {2: "broadcast_tx_sync", 3: "broadcast_tx_async"}
 _HEADER, _METADATA = "X-Cosmos-Block-Height", "Grpc-Metadata-"
 _INVALID_HEIGHT = 'invalid height header "x-cosmos-block-height"'
@@ -103,10 +114,13 @@ Send = Callable[[str, bytes], ResultBroadcastTx]
 """A function that sends a transaction with a node method such as ``broadcast_tx_sync``."""
 
 
-def answer(request: Request, query: Query, send: Send) -> Reply:
-    """Return the response to a REST request."""
+def answer(
+    request: Request, query: Query, send: Send, served: Iterable[routes.Route] = routes.ROUTES
+) -> Reply:
+    """Return the response to a REST request, by the first of the ``served`` routes that
+    matches it."""
     try:
-        found = routes.find(request.method, request.path)
+        found = routes.find(request.method, request.path, served)
         if found is None:
             raise _unimplemented()
         route, in_path = found
@@ -200,10 +214,21 @@ def _value(result: QueryResult) -> bytes:
         raise Failure(named[1], named[2], result.height)
     plain = _ERROR.fullmatch(result.log)
     text = plain[1] if plain else result.log
+    for code in _KEEPER_ERRORS:
+        if code.text is not None and result.log.endswith(f"{code.text}: unknown request"):
+            raise Failure("Unknown", _with_codespace(code, text), result.height)
     coded = _CODED.fullmatch(text)
     if coded is not None:
         text = f"codespace sdk code {_SDK_CODES[coded[2]]}: {coded[2]}: {coded[1]}"
     raise Failure("Unknown", text, result.height)
+
+
+def _with_codespace(code: Code, text: str) -> str:
+    """Return the gateway's text for an error of a keeper; SDK: cosmossdk.io/errors,
+    GRPCStatus."""
+    detail = text.removesuffix(code.text or "").removesuffix(": ")
+    shown = f"codespace {code.codespace} code {code.code}: {code.text}"
+    return f"{shown}: {detail}" if detail else shown
 
 
 def _broadcast(request: Message, send: Send) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -9,10 +10,13 @@ from ...concurrency import in_turns
 from ...domain.time import from_text
 from ...protocol.protobuf import Field, integer, message, string, timestamp
 from ...wire.comet import gojson
+from ..protocol import decimals
 from ..protocol.proto import ENUMS, MESSAGES
 from .requests import InvalidRequest, int64, uint64
 
 _MAX_DEPTH = 64
+# The SDK's integers have fewer digits.
+_INTEGER = re.compile(r"-?[0-9]{1,200}", re.ASCII)
 _NUMBERS = {"uint64": uint64, "int64": int64, "uint32": uint64, "int32": int64}
 _PACKAGES = {"BroadcastMode": "cosmos.tx", "SignMode": "cosmos.tx.signing"}
 _INT32 = range(-(1 << 31), 1 << 31)
@@ -117,7 +121,27 @@ def _timestamp(number: int, value: Any) -> bytes:
         raise InvalidRequest(f"bad Timestamp: {str(value)[:50]}") from None
 
 
+def _decimal(number: int, value: Any) -> bytes:
+    if not isinstance(value, str):
+        raise _unfit(value, "string")
+    whole, _, fraction = value.partition(".")
+    digits = whole + fraction.ljust(decimals.PLACES, "0")
+    if len(fraction) > decimals.PLACES or not _INTEGER.fullmatch(digits):
+        raise InvalidRequest(f"failed to set decimal string: {value[:50]}")
+    return string(number, str(int(digits)))
+
+
+def _integer(number: int, value: Any) -> bytes:
+    if not isinstance(value, str):
+        raise _unfit(value, "string")
+    if not _INTEGER.fullmatch(value):
+        raise InvalidRequest(f"failed to set integer string: {value[:50]}")
+    return string(number, str(int(value)))
+
+
 _OTHERS: dict[str, Callable[[int, Any], bytes]] = {
+    "Dec": _decimal,
+    "Int": _integer,
     "bool": _bool,
     "string": _string,
     "bytes": _bytes,

@@ -6,8 +6,15 @@ SDK: the ``google.api.http`` options in proto/cosmos.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+
+from ...backends.base.capabilities import Capability
+from ..distribution import proto as distribution
+from ..evidence import proto as evidence
+from ..mint import proto as mint
+from ..slashing import proto as slashing
+from ..staking import proto as staking
 
 _PATHS = """
 GET /cosmos/auth/v1beta1/account_info/{address} auth AccountInfo
@@ -41,12 +48,6 @@ GET /cosmos/base/tendermint/v1beta1/syncing tendermint GetSyncing
 GET /cosmos/base/tendermint/v1beta1/validatorsets/latest tendermint GetLatestValidatorSet
 GET /cosmos/base/tendermint/v1beta1/validatorsets/{height} tendermint GetValidatorSetByHeight
 GET /cosmos/consensus/v1/params consensus Params
-GET /cosmos/distribution/v1beta1/params distribution Params
-GET /cosmos/mint/v1beta1/params mint Params
-GET /cosmos/staking/v1beta1/params staking Params
-GET /cosmos/staking/v1beta1/pool staking Pool
-GET /cosmos/staking/v1beta1/validators staking Validators
-GET /cosmos/staking/v1beta1/validators/{validator_addr} staking Validator
 GET /cosmos/tx/v1beta1/txs tx GetTxsEvent
 GET /cosmos/tx/v1beta1/txs/block/{height} tx GetBlockWithTxs
 GET /cosmos/tx/v1beta1/txs/{hash} tx GetTx
@@ -54,14 +55,21 @@ POST /cosmos/tx/v1beta1/simulate tx Simulate
 POST /cosmos/tx/v1beta1/txs tx BroadcastTx
 """
 _SERVICES = {
-    "consensus": "/cosmos.consensus.v1.Query",
-    "node": "/cosmos.base.node.v1beta1.Service",
-    "tendermint": "/cosmos.base.tendermint.v1beta1.Service",
-    "tx": "/cosmos.tx.v1beta1.Service",
+    "consensus": "cosmos.consensus.v1.Query",
+    "node": "cosmos.base.node.v1beta1.Service",
+    "tendermint": "cosmos.base.tendermint.v1beta1.Service",
+    "tx": "cosmos.tx.v1beta1.Service",
+}
+_MODULES = {
+    "distribution": distribution.ROUTES,
+    "evidence": evidence.ROUTES,
+    "mint": mint.ROUTES,
+    "slashing": slashing.ROUTES,
+    "staking": staking.ROUTES,
 }
 _PARAMETER = re.compile(r"\{(\w+)(=\*\*)?\}")
 
-BROADCAST = f"{_SERVICES['tx']}/BroadcastTx"
+BROADCAST = f"/{_SERVICES['tx']}/BroadcastTx"
 """The method that sends a transaction, which is not a query."""
 
 
@@ -79,25 +87,44 @@ class Route:
     """Name of the response's protobuf message."""
 
 
-def _routes() -> Iterator[Route]:
-    for line in _PATHS.split("\n")[1:-1]:
-        http_method, template, module, name = line.split()
-        service = _SERVICES.get(module, f"/cosmos.{module}.v1beta1.Query")
+def parse(module: str, service: str, rows: str) -> Iterator[Route]:
+    """Yield the routes of a module: rows such as ``GET /cosmos/mint/v1beta1/params Params``,
+    whose last word is a method of the gRPC service.
+
+    The names of the method's messages are ``module.MethodRequest`` and
+    ``module.MethodResponse``.
+    """
+    for line in filter(None, rows.split("\n")):
+        http_method, template, name = line.split()
         pattern = _PARAMETER.sub(
             lambda found: f"(?P<{found[1]}>{'.*' if found[2] else '[^/]*'})", template
         )
         names = f"{module}.{name}Request", f"{module}.{name}Response"
-        yield Route(http_method, re.compile(pattern), f"{service}/{name}", *names)
+        yield Route(http_method, re.compile(pattern), f"/{service}/{name}", *names)
+
+
+def _routes() -> Iterator[Route]:
+    for line in _PATHS.split("\n")[1:-1]:
+        http_method, template, module, name = line.split()
+        service = _SERVICES.get(module, f"cosmos.{module}.v1beta1.Query")
+        yield from parse(module, service, f"{http_method} {template} {name}")
+    for module, rows in _MODULES.items():
+        yield from parse(module, f"cosmos.{module}.v1beta1.Query", rows)
 
 
 ROUTES = tuple(_routes())
-"""Routes of the gateway; the first one that matches a request is used."""
+"""Routes of the gateway of a chain of the SDK."""
+
+REST_ROUTES: Capability[tuple[Route, ...]] = Capability("this chain has no routes of its own")
+"""Routes of the modules that a user has added to an application."""
 
 
-def find(http_method: str, path: str) -> tuple[Route, dict[str, str]] | None:
-    """Return the route of a request and the parameters in its path; ``None`` if it has no
-    route."""
-    for route in ROUTES:
+def find(
+    http_method: str, path: str, routes: Iterable[Route] = ROUTES
+) -> tuple[Route, dict[str, str]] | None:
+    """Return the first route that matches a request, and the parameters in its path; ``None``
+    if it has no route."""
+    for route in routes:
         if route.http_method == http_method:
             found = route.pattern.fullmatch(path)
             if found is not None:

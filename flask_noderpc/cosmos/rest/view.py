@@ -28,6 +28,7 @@ from ...web.rules.head import Head
 from ...web.rules.render import render_reply
 from ...web.views import Views, discard, head_of, propagates_exceptions, read_body, to_flask
 from . import gateway
+from .routes import REST_ROUTES, ROUTES
 
 PREFIXES = ("cosmos", "cosmwasm", "feemarket", "ibc")
 """First segments of the gateway's paths; wallets request all of them."""
@@ -71,6 +72,7 @@ class RestLayer(Layer):
                 " application"
             )
         self._dispatcher = mounted.node
+        self._routes = (*ROUTES, *(REST_ROUTES.find(backend) or ()))
 
     def paths(self, views: Views, excluded: Iterable[str]) -> Iterator[Path]:
         """Yield a URL rule for each prefix."""
@@ -107,6 +109,7 @@ class RestLayer(Layer):
             ),
             partial(self._query, permissions),
             partial(self._send, permissions),
+            self._routes,
         )
 
     def _query(

@@ -116,16 +116,43 @@ def _decimal(value: int | bytes | None) -> str:
 
 
 def _timestamp(given: Message) -> str:
+    seconds, nanos = int64(given.integer(1)), given.integer(2)
     try:
-        return to_text(int64(given.integer(1)) * SECOND + given.integer(2))
+        return f"{to_text(seconds * SECOND).removesuffix('Z')}{_fraction(nanos)}Z"
     except OverflowError:
         raise Malformed("expected a time from year 1 to year 9999") from None
 
 
 def _duration(given: Message) -> str:
     seconds, nanos = int64(given.integer(1)), given.integer(2)
-    fraction = f".{nanos:09}".rstrip("0").rstrip(".") if nanos else ""
-    return f"{seconds}{fraction}s"
+    return f"{seconds}{_fraction(nanos)}s"
+
+
+def _redelegation(given: Message) -> dict[str, Any]:
+    """Return a RedelegationResponse, which the SDK writes with Go's encoding/json: numbers as
+    such, and times without trailing zeros."""
+    own = {**write("Redelegation", given.blob(1)), "entries": None}
+    entries = []
+    for each in map(Message, given.blobs(2)):
+        entry = write("RedelegationEntry", each.blob(1))
+        time = Message(Message(each.blob(1)).blob(2))
+        entry["completion_time"] = to_text(int64(time.integer(1)) * SECOND + time.integer(2))
+        for name in ("creation_height", "unbonding_id", "unbonding_on_hold_ref_count"):
+            number = int(entry.pop(name))
+            if number:
+                entry[name] = number
+        names = ("creation_height", *(name for name in entry if name != "creation_height"))
+        ordered = {name: entry[name] for name in names if name in entry}
+        entries.append({"redelegation_entry": ordered, "balance": each.text(4)})
+    return {"redelegation": own, "entries": entries}
+
+
+def _fraction(nanos: int) -> str:
+    """Return the fraction of a second with 3, 6 or 9 digits, or an empty string, as jsonpb."""
+    digits = f".{nanos:09}"
+    while digits.endswith("000"):
+        digits = digits[:-3]
+    return digits.rstrip(".")
 
 
 _SCALARS: dict[str, Callable[[int | bytes | None], Any]] = {
@@ -139,7 +166,8 @@ _SCALARS: dict[str, Callable[[int | bytes | None], Any]] = {
     "Dec": _decimal,
     "Int": _text,
 }
-_WELL_KNOWN: dict[str, Callable[[Message], str]] = {
+_WELL_KNOWN: dict[str, Callable[[Message], Any]] = {
+    "RedelegationResponse": _redelegation,
     "Timestamp": _timestamp,
     "Duration": _duration,
 }

@@ -30,7 +30,7 @@ from ...clients.record_bank import RECORDING
 from .test_bank_recording import shown
 
 _GO = "Go's protobuf has it with a no-break space or not, by chance of its build"
-_MODULES = "messages of other modules, and of governance, are unknown here"
+_MODULES = "messages of governance to these modules are unknown here"
 _MODE = "a sign mode that is refused here, whose signature the SDK would check"
 
 # Members that differ in a scenario, with the reason.
@@ -42,10 +42,6 @@ DIFFERENCES = {
     "sign mode textual": ({"log", "gas_used"}, _MODE),
     "sign mode direct aux": ({"log"}, _MODE),
     "sign mode of several keys": ({"log"}, "gogoproto's text of a group"),
-    "delegate": (
-        {"code", "codespace", "log", "data", "gas_wanted", "gas_used", "events"},
-        _MODULES,
-    ),
     "bank's parameters by bob": (
         {"code", "codespace", "log", "gas_wanted", "gas_used", "events"},
         _MODULES,
@@ -56,7 +52,6 @@ DIFFERENCES = {
     ),
 }
 
-_STAKING = "delegations are recorded for blocks, and this chain has none"
 _PATHS = "a path of the SDK's program, which no wallet asks for"
 # The errors of these messages contain lines of the SDK's source.
 REFUSED_SIMULATIONS = (
@@ -74,11 +69,6 @@ _ALL = {"code", "codespace", "log", "value", "height"}
 
 # Members that differ in a query, by its name, with the reason.
 QUERY_DIFFERENCES = {
-    "denoms metadata by key backwards": (_ALL, "the SDK panics beyond the last key"),
-    "delegation": (_ALL, _STAKING),
-    "delegations": (_ALL, _STAKING),
-    "delegations of bob": (_ALL, _STAKING),
-    "no delegation": ({"code", "log", "height"}, _STAKING),
     "node status": (_ALL, "answered above the application"),
     "path /app": ({"log"}, _PATHS),
     "path /app/none": ({"log"}, _PATHS),

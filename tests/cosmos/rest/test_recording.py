@@ -19,15 +19,13 @@ from tests.cosmos.bank.test_bank_sdk import REFUSED_SIMULATIONS
 _OWN = re.compile(r'"(time|timestamp|hash|last_commit_hash|app_hash|signature)":("[^"]*"|null)')
 _LINE = re.compile(r" \[\S+\.go:\d+\]")
 
-_BASE, _STAKING = "/cosmos/base/tendermint/v1beta1", "/cosmos/staking/v1beta1"
-_BOB = "cosmos1avgyh77ycn997ja45q5q8ss8y9mr424jq6zn4p"
+_BASE = "/cosmos/base/tendermint/v1beta1"
 _SOURCE = "its text names the line of the source that the error is from"
 
 # Requests whose replies differ, by name, with the reason.
 DIFFERENCES = {
     f"{_BASE}/node_info": "another program, and a node of its own",
     f"{_BASE}/abci_query?path=/app/version": "a path of the SDK's program, unknown here",
-    f"{_STAKING}/delegations/{_BOB}": "there are no delegations here",
     "send one of an old sequence": "the node has it in its cache; the SDK's had been restarted",
     **{f"simulate {name}": _SOURCE for name in REFUSED_SIMULATIONS},
 }

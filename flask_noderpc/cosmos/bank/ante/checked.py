@@ -57,10 +57,10 @@ class CheckedTx:
     def signers(self) -> tuple[bytes, ...]:
         """Addresses that must sign, without duplicates; raise :exc:`TxError` for an invalid
         address."""
-        parse = self.context.codec.parse
-        found = [parse(text) for message in self.messages for text in message.signers()]
+        signers = self.context.environment.signers
+        found = [each for message in self.messages for each in signers(message)]
         if self.fee.payer:
-            found.append(parse(self.fee.payer))
+            found.append(self.context.codec.parse(self.fee.payer))
         return tuple(dict.fromkeys(found))
 
     @property

@@ -41,15 +41,18 @@ def verify_signatures(checked: CheckedTx) -> None:
 
 
 def _verify(checked: CheckedTx, account: Account, key: Key, signature: Signature) -> None:
-    chain_id = checked.context.environment.head.chain_id
-    signer = SignerData(chain_id, account.number, account.sequence)
+    environment = checked.context.environment
+    chain_id = environment.head.chain_id
+    # Signers of the genesis document can't know the number of their account.
+    number = 0 if environment.is_genesis else account.number
+    signer = SignerData(chain_id, number, account.sequence)
     try:
         _check_signature(checked, signer, key, signature)
     except InvalidMessage as error:
-        number = f"account number ({account.number})"
-        text = f"{number} and chain-id ({chain_id}): ({error})"
+        shown = f"account number ({number})"
+        text = f"{shown} and chain-id ({chain_id}): ({error})"
         if _is_amino(signature):
-            text = f"{number}, sequence ({account.sequence}) and chain-id ({chain_id})"
+            text = f"{shown}, sequence ({account.sequence}) and chain-id ({chain_id})"
         raise TxError(
             UNAUTHORIZED, f"signature verification failed; please verify {text}"
         ) from None

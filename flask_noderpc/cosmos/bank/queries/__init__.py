@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
 from ....backends.base.application import AppState
 from ....domain.abci import Event, EventAttribute, QueryResult
 from ....protocol.protobuf import Malformed, Message
 from ...protocol.proto import MESSAGES
-from ..context import Codec
+from ..context import Environment
 from ..errors import (
     INVALID_HEIGHT,
     INVALID_REQUEST,
     NOT_FOUND,
+    PANIC,
     QUERY_DECODE,
     UNKNOWN_REQUEST,
     TxError,
 )
-from ..modules import params_key
-from ..state import ACCOUNTS, BANK, Head, head, is_retained, read_at
-from . import auth, bank, modules
+from ..module import Module
+from ..state import ACCOUNTS, BANK, Head, PastState, find_head, head, is_retained
+from . import auth, bank
 from .request import GrpcError, Method, Node, QueryContext, invalid
 
-__all__ = ["METHODS", "STORES", "Node", "answer"]
+__all__ = ["Node", "Query", "answer"]
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A query of a client."""
+
+    path: str
+    data: bytes
+    height: int
+    prove: bool
 
 
 def _of(module: str, methods: dict[str, Method]) -> dict[str, Method]:
@@ -72,44 +86,64 @@ METHODS: dict[str, Method] = {
 }
 """Query methods by path."""
 
-_GENESIS_METHODS = {
-    path: (module, method)
-    for module, methods in modules.METHODS.items()
-    for path, method in _of(module, methods).items()
-}
-"""Query methods of modules that a chain has only if its genesis has them: module and method,
-by path."""
+STORES = {"acc": ACCOUNTS, "bank": BANK}
+"""Key prefixes of stores by name; the store of a module has the module's name."""
 
-STORES = {"/store/acc/key": ACCOUNTS, "/store/bank/key": BANK}
-"""Key prefixes of the stores that can be queried, by path."""
+
+def of_modules(modules: Iterable[Module]) -> Mapping[str, Method]:
+    """Return the query methods of a chain with these modules, by path."""
+    return METHODS | {
+        f"/{module.service}/{name}": method
+        for module in modules
+        for name, method in module.queries.items()
+    }
 
 
 def answer(
-    state: AppState, path: str, data: bytes, height: int, prove: bool, node: Node
+    state: AppState,
+    modules: tuple[Module, ...],
+    asked: Query,
+    node: Node,
 ) -> QueryResult:
     """Return the result of a query: a query method, or a key of a store."""
-    latest, method, at = head(state), _method(state, path), 0
+    latest, at = head(state), 0
+    method = of_modules(modules).get(asked.path)
     try:
-        if path in STORES:
-            return _stored(state, latest, STORES[path], data, height, prove)
-        at = _height(state, latest, height, prove)
+        store = _store(asked.path, modules)
+        if store is not None:
+            return _stored(state, latest, store, asked)
+        at = _height(state, latest, asked.height, asked.prove)
         if method is None:
-            text = "unknown query path" if path else "no query path provided"
+            text = "unknown query path" if asked.path else "no query path provided"
             raise TxError(UNKNOWN_REQUEST, text)
-        get, codec = read_at(state, at), Codec(latest.prefix)
-        ctx = QueryContext(Message(data), state, codec, at, get, node)
-        value = method(ctx)
+        past = PastState(state, at)
+        then = find_head(past.get) or latest
+        environment = Environment(then, at, then.time, modules)
+        value = method(QueryContext(Message(asked.data), past, environment, node))
         now = head(state)
         if now != latest:
             # The state of this height may have been removed during the query, as blocks were
             # committed or reverted; check again.
-            _height(state, now, at, prove)
+            _height(state, now, at, asked.prove)
         return QueryResult(key=None, value=value, height=at)
     except Malformed:
         failed = TxError(INVALID_REQUEST, "unexpected EOF")
     except TxError as error:
         failed = error
-    return refusal(failed, at if method else 0)
+    except ArithmeticError as error:
+        failed = TxError(PANIC, str(error))
+    # SDK: a query that panics has no height.
+    return refusal(failed, at if method and failed.code is not PANIC else 0)
+
+
+def _store(path: str, modules: Iterable[Module]) -> bytes | None:
+    """Return the key prefix of the store that a path such as ``/store/bank/key`` names."""
+    start, _, rest = path.removeprefix("/").partition("/")
+    name, _, kind = rest.partition("/")
+    if not path.startswith("/store/") or kind != "key" or start != "store":
+        return None
+    own = {module.name: f"{module.name}/".encode() for module in modules}
+    return (STORES | own).get(name)
 
 
 def refusal(error: TxError, height: int) -> QueryResult:
@@ -123,24 +157,16 @@ def refusal(error: TxError, height: int) -> QueryResult:
     )
 
 
-def _method(state: AppState, path: str) -> Method | None:
-    if path not in _GENESIS_METHODS:
-        return METHODS.get(path)
-    module, method = _GENESIS_METHODS[path]
-    return method if state.get(params_key(module)) is not None else None
-
-
-def _stored(
-    state: AppState, latest: Head, store: bytes, data: bytes, height: int, prove: bool
-) -> QueryResult:
+def _stored(state: AppState, latest: Head, store: bytes, asked: Query) -> QueryResult:
     current = latest.height or latest.initial_height
-    at = height or current
-    _check_proof(at, prove)
-    if not data:
+    at = asked.height or current
+    _check_proof(at, asked.prove)
+    if not asked.data:
         raise TxError(QUERY_DECODE, "query cannot be zero length")
     if not 0 < at <= current or not _is_known(state, latest, at):
-        return QueryResult(key=data, log="version does not exist", height=at)
-    return QueryResult(key=data, value=read_at(state, at)(store + data) or b"", height=at)
+        return QueryResult(key=asked.data, log="version does not exist", height=at)
+    value = PastState(state, at).get(store + asked.data)
+    return QueryResult(key=asked.data, value=value or b"", height=at)
 
 
 def _height(state: AppState, latest: Head, height: int, prove: bool) -> int:

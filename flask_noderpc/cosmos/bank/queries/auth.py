@@ -6,7 +6,6 @@ from ....protocol.protobuf import Message, message, string
 from ..accounts import (
     ACCOUNT_KEY,
     MODULE,
-    MODULE_ACCOUNTS,
     PARAMS_KEY,
     module_address,
     number_key,
@@ -50,7 +49,7 @@ def _module(ctx: QueryContext, name: str) -> bytes | None:
 
 
 def _module_accounts(ctx: QueryContext) -> bytes:
-    found = (_module(ctx, name) for name in sorted(MODULE_ACCOUNTS))
+    found = (_module(ctx, name) for name in sorted(ctx.environment.module_accounts))
     return b"".join(message(1, stored) for stored in found if stored is not None)
 
 
@@ -58,7 +57,7 @@ def _module_account(ctx: QueryContext) -> bytes:
     name = ctx.request.text(1)
     if not name:
         raise invalid("module name is empty")
-    stored = _module(ctx, name) if name in MODULE_ACCOUNTS else None
+    stored = _module(ctx, name) if name in ctx.environment.module_accounts else None
     if stored is None:
         raise not_found(f"account {name} not found")
     return message(1, stored)

@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from ....protocol.protobuf import Message, blob, integer, message
-from ..errors import INVALID_REQUEST, TxError
+from ..errors import INVALID_REQUEST, PANIC, TxError
 
 Pair = tuple[bytes, bytes]
 """A store key without its prefix, and its value."""
+Keeps = Callable[[bytes, bytes], bool]
+"""A function that returns true for the pairs of a page."""
 
 _LIMIT = 100
 
@@ -39,15 +41,25 @@ class Page:
         counts = not key and (bool(given.integer(4)) or not limit)
         return cls(key, offset, limit or _LIMIT, counts, bool(given.integer(5)))
 
-    def select(self, pairs: Iterable[Pair], *, is_plain: bool) -> tuple[list[Pair], bytes]:
-        """Return the pairs of the page from ordered pairs, and the encoded ``PageResponse``.
+    def select(
+        self, pairs: Iterable[Pair], keeps: Keeps, *, is_plain: bool
+    ) -> tuple[list[Pair], bytes]:
+        """Return the pairs of the page from ordered pairs, and the encoded ``PageResponse``;
+        pairs that ``keeps`` refuses are left out.
 
         ``is_plain`` says that the SDK reads a plain store, for which it returns the total even
         if the offset exceeds it; for its collections the total is 0 then.
         """
         chosen: list[Pair] = []
         following, seen = b"", 0
-        for pair in self._from_key(pairs):
+        for pair in self._from_key(pairs, is_plain=is_plain):
+            # SDK: a page that begins at a key ends before any pair, others before one that is
+            # not left out.
+            if self.key and len(chosen) == self.limit:
+                following = pair[0]
+                break
+            if not keeps(*pair):
+                continue
             seen += 1
             if seen <= self.offset:
                 continue
@@ -60,8 +72,11 @@ class Page:
         total = seen if self.counts and (is_plain or self.offset <= seen) else 0
         return chosen, blob(1, following) + integer(2, total)
 
-    def _from_key(self, pairs: Iterable[Pair]) -> Iterator[Pair]:
+    def _from_key(self, pairs: Iterable[Pair], *, is_plain: bool) -> Iterator[Pair]:
         size = len(self.key)
+        if self.is_reverse and is_plain and size:
+            yield from reversed(_until_first_from(self.key, list(pairs)))
+            return
         if self.is_reverse:
             for pair in reversed(list(pairs)):
                 # Include keys that begin with the page's key.
@@ -73,16 +88,28 @@ class Page:
                 yield pair
 
 
+def _until_first_from(key: bytes, pairs: list[Pair]) -> list[Pair]:
+    """Return the pairs up to the first one whose key is not lower; SDK: ``getIterator``, which
+    panics if that is the last one."""
+    for at, pair in enumerate(pairs):
+        if pair[0] >= key:
+            if at == len(pairs) - 1:
+                raise TxError(PANIC, "prefixIterator invalid, cannot call Key()")
+            return pairs[: at + 1]
+    return pairs
+
+
 def encode_page(
     page: Page,
     pairs: Iterable[Pair],
     entry: Callable[[bytes, bytes], bytes],
     number: int = 2,
     *,
+    keeps: Keeps = lambda key, value: True,
     is_plain: bool = False,
 ) -> bytes:
-    """Return the encoded response for a page: ``entry`` of each pair as field 1, and the
-    ``PageResponse`` as field ``number``."""
-    chosen, response = page.select(pairs, is_plain=is_plain)
+    """Return the encoded response for a page: ``entry`` of each pair that ``keeps`` does not
+    refuse as field 1, and the ``PageResponse`` as field ``number``."""
+    chosen, response = page.select(pairs, keeps, is_plain=is_plain)
     found = b"".join(message(1, entry(key, value)) for key, value in chosen)
     return found + message(number, response)

@@ -1,48 +1,23 @@
-"""Genesis state of staking, mint and distribution, which can be queried but do nothing."""
+"""Values of a genesis state: messages from their JSON."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeVar
 
 from ...domain.time import from_text
 from ...protocol.protobuf import Field
 from ..protocol.keys import from_json
 from ..protocol.proto import MESSAGES
-from .context import Codec
+from ..protocol.records import decode, name_of
 from .genesis_json import Item
-from .state import Branch
 
-STAKING, MINT, DISTRIBUTION = "staking", "mint", "distribution"
-
-VALIDATOR = b"staking/\x21"
-"""Prefix of the validators' store keys."""
-
-VALOPER = "valoper"
-"""Suffix that the address prefix has for validator operators."""
-
-_PARAMS = {STAKING: "StakingParams", MINT: "MintParams", DISTRIBUTION: "DistributionParams"}
+T = TypeVar("T")
 
 STATUSES = {"BOND_STATUS_UNBONDED": 1, "BOND_STATUS_UNBONDING": 2, "BOND_STATUS_BONDED": 3}
 """Numbers of the validator states, by name."""
 
 _MAX_SECONDS = 1 << 63
-
-
-def params_key(module: str) -> bytes:
-    """Return the store key of a module's parameters."""
-    return module.encode() + b"/params"
-
-
-def write(branch: Branch, document: Item, codec: Codec) -> None:
-    """Store the genesis state of these modules; raise :exc:`~.genesis_json.InvalidState`."""
-    for module, name in _PARAMS.items():
-        if module in document.members:
-            branch.writes[params_key(module)] = encode(name, document[module]["params"])
-    operators = Codec(codec.prefix + VALOPER)
-    for each in document[STAKING]["validators"]:
-        address = each["operator_address"].read(operators.parse, "an address")
-        key = VALIDATOR + bytes((len(address),)) + address
-        branch.writes[key] = encode("StakingValidator", each)
 
 
 def _scaled(text: str, places: int) -> int:
@@ -105,3 +80,9 @@ def encode(name: str, given: Item) -> bytes:
         for field in MESSAGES[name]
     }
     return MESSAGES.encode(name, **values)
+
+
+def read(kind: type[T], given: Item) -> T:
+    """Return a record from its JSON in the genesis state; raise
+    :exc:`~.genesis_json.InvalidState`."""
+    return decode(kind, encode(name_of(kind), given))

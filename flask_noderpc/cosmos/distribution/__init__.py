@@ -1,0 +1,1 @@
+"""Rewards of delegators and commission of validators, like the SDK's x/distribution."""

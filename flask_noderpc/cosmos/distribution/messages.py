@@ -1,0 +1,162 @@
+"""Messages of x/distribution; SDK: x/distribution/keeper/msg_server.go."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..bank.balances import event
+from ..bank.context import Context
+from ..bank.errors import INVALID_ADDRESS, INVALID_COINS, UNAUTHORIZED, TxError
+from ..bank.messages import Handler, of_governance
+from ..protocol import coins, dec_coins
+from ..protocol.coins import Coins
+from ..protocol.fields import Values, declared
+from ..protocol.messages import MessageType
+from ..protocol.proto import MESSAGES
+from . import proto as _declared  # noqa: F401
+from . import rewards
+from .errors import NO_COMMISSION, WITHDRAW_ADDRESS_DISABLED
+from .records import AccumulatedCommission, OutstandingRewards
+from .state import ACCOUNT, Distribution
+
+_PACKAGE = "cosmos.distribution.v1beta1"
+
+
+def _type(name: str, signer: str, amino_name: str, **types: Any) -> MessageType:
+    kind = declared(f"*types.{name}", f"{_PACKAGE}.{name}", signer=signer, **types)
+    return MessageType(
+        f"/{_PACKAGE}.{name}",
+        kind,
+        f"cosmos-sdk/{amino_name}",
+        is_signed_by_operator=signer == "validator_address",
+    )
+
+
+MSG_SET_WITHDRAW_ADDRESS = _type(
+    "MsgSetWithdrawAddress", "delegator_address", "MsgModifyWithdrawAddress"
+)
+MSG_WITHDRAW_REWARD = _type(
+    "MsgWithdrawDelegatorReward", "delegator_address", "MsgWithdrawDelegationReward"
+)
+MSG_WITHDRAW_COMMISSION = _type(
+    "MsgWithdrawValidatorCommission", "validator_address", "MsgWithdrawValCommission"
+)
+MSG_FUND_COMMUNITY_POOL = _type("MsgFundCommunityPool", "depositor", "MsgFundCommunityPool")
+MSG_DEPOSIT_REWARDS = _type(
+    "MsgDepositValidatorRewardsPool", "depositor", "distr/MsgDepositValRewards"
+)
+
+
+MSG_UPDATE_PARAMS = _type(
+    "MsgUpdateParams",
+    "authority",
+    "distribution/MsgUpdateParams",
+    params=declared("*types.Params", "DistributionParams"),
+)
+MSG_SPEND_COMMUNITY_POOL = _type(
+    "MsgCommunityPoolSpend", "authority", "distr/MsgCommunityPoolSpend"
+)
+
+
+def _account(context: Context, text: str, name: str) -> bytes:
+    try:
+        return context.codec.parse(text)
+    except TxError as error:
+        raise TxError(INVALID_ADDRESS, f"invalid {name} address: {error.log}") from None
+
+
+def _operator(context: Context, text: str) -> bytes:
+    try:
+        return context.environment.operators.parse(text)
+    except TxError as error:
+        raise TxError(INVALID_ADDRESS, f"invalid validator address: {error.log}") from None
+
+
+def _set_withdraw_address(context: Context, message: Values) -> None:
+    distribution = Distribution(context)
+    delegator = _account(context, message["delegator_address"], "delegator")
+    address = _account(context, message["withdraw_address"], "withdraw")
+    if context.accounts.is_blocked(address):
+        shown = context.codec.show(address)
+        raise TxError(UNAUTHORIZED, f"{shown} is not allowed to receive external funds")
+    if not distribution.params().withdraw_addr_enabled:
+        raise TxError(WITHDRAW_ADDRESS_DISABLED)
+    shown = context.codec.show(address)
+    context.events.append(event("set_withdraw_address", withdraw_address=shown))
+    distribution.set_withdraw_address(delegator, address)
+
+
+def _withdraw_reward(context: Context, message: Values) -> bytes:
+    distribution = Distribution(context)
+    operator = _operator(context, message["validator_address"])
+    delegator = _account(context, message["delegator_address"], "delegator")
+    validator = distribution.staking.validator(operator)
+    delegation = distribution.staking.delegation(delegator, operator)
+    to = rewards.destination(distribution, delegator, is_strict=True)
+    paid = rewards.withdraw(distribution, validator, delegation, to)
+    rewards.begin_delegation(distribution, delegator, operator)
+    return _paid("MsgWithdrawDelegatorReward", paid)
+
+
+def _paid(name: str, amount: Coins) -> bytes:
+    encoded = [coin.encode() for coin in amount]
+    return MESSAGES.encode(f"{_PACKAGE}.{name}Response", amount=encoded)
+
+
+def _withdraw_commission(context: Context, message: Values) -> bytes:
+    distribution = Distribution(context)
+    operator = _operator(context, message["validator_address"])
+    accumulated = distribution.commission(operator).commission
+    if not accumulated:
+        raise TxError(NO_COMMISSION)
+    paid, rest = dec_coins.truncate(accumulated)
+    distribution.set_commission(operator, AccumulatedCommission([*rest]))
+    outstanding = distribution.outstanding(operator).rewards
+    left = dec_coins.subtract(outstanding, dec_coins.of(paid))
+    distribution.set_outstanding(operator, OutstandingRewards([*left]))
+    if paid:
+        to = rewards.destination(distribution, operator, is_strict=True)
+        assert to.address is not None
+        context.balances.send_from_module(ACCOUNT, to.address, paid)
+    context.events.append(event("withdraw_commission", amount=coins.show(paid)))
+    return _paid("MsgWithdrawValidatorCommission", paid)
+
+
+def _fund_community_pool(context: Context, message: Values) -> None:
+    distribution = Distribution(context)
+    depositor = _account(context, message["depositor"], "depositor")
+    amount: Coins = message["amount"]
+    if not amount:
+        raise TxError(INVALID_COINS, "amount cannot be nil")
+    if not coins.is_valid(amount):
+        raise TxError(INVALID_COINS, coins.show(amount))
+    context.balances.send_to_module(depositor, ACCOUNT, amount)
+    pool = distribution.fee_pool()
+    pool.community_pool = [*dec_coins.add(pool.community_pool, dec_coins.of(amount))]
+    distribution.set_fee_pool(pool)
+
+
+def _deposit_rewards(context: Context, message: Values) -> None:
+    distribution = Distribution(context)
+    # Errors of these addresses have no code of their own in the SDK.
+    depositor = context.codec.parse(message["depositor"])
+    amount: Coins = message["amount"]
+    context.balances.send_to_module(depositor, ACCOUNT, amount)
+    operator = context.environment.operators.parse(message["validator_address"])
+    validator = distribution.staking.validator(operator)
+    rewards.allocate_to(distribution, validator, dec_coins.of(amount))
+    if validator.tokens:
+        current = distribution.current(operator)
+        distribution.historical(operator, current.period - 1)
+
+
+HANDLERS = (
+    Handler(MSG_SET_WITHDRAW_ADDRESS, _set_withdraw_address),
+    Handler(MSG_WITHDRAW_REWARD, _withdraw_reward),
+    Handler(MSG_WITHDRAW_COMMISSION, _withdraw_commission),
+    Handler(MSG_FUND_COMMUNITY_POOL, _fund_community_pool),
+    Handler(MSG_DEPOSIT_REWARDS, _deposit_rewards),
+    of_governance(MSG_UPDATE_PARAMS),
+    of_governance(MSG_SPEND_COMMUNITY_POOL),
+)
+"""Handlers of x/distribution."""

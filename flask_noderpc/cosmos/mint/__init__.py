@@ -1,0 +1,1 @@
+"""New coins by inflation, like the SDK's x/mint."""

@@ -1,0 +1,155 @@
+"""The module mint: inflation, state, queries and genesis; SDK: x/mint."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from ...protocol.protobuf import message
+from ..bank.accounts import FEE_COLLECTOR
+from ..bank.balances import event
+from ..bank.context import Context
+from ..bank.genesis_json import Item
+from ..bank.genesis_values import read
+from ..bank.messages import of_governance
+from ..bank.module import Module
+from ..bank.queries.request import QueryContext
+from ..protocol import coins, decimals
+from ..protocol.coins import Coin
+from ..protocol.fields import declared
+from ..protocol.messages import MessageType
+from ..protocol.proto import MESSAGES
+from ..protocol.records import decode, encode, record
+from ..staking.state import BONDED_POOL, Staking
+from .proto import ROUTES
+
+_NAME = "mint"
+_STORE = b"mint/"
+_MINTER, _PARAMS = b"\0", b"\1"
+
+
+@record("MintParams")
+@dataclass(frozen=True, slots=True)
+class Params:
+    """Parameters of x/mint; rates are in units of 10^-18."""
+
+    mint_denom: str = ""
+    inflation_rate_change: int = 0
+    inflation_max: int = 0
+    inflation_min: int = 0
+    goal_bonded: int = 0
+    blocks_per_year: int = 0
+
+
+@record("Minter")
+@dataclass(frozen=True, slots=True)
+class Minter:
+    """Inflation, and new coins in a year, in units of 10^-18."""
+
+    inflation: int = 0
+    annual_provisions: int = 0
+
+
+MSG_UPDATE_PARAMS = MessageType(
+    "/cosmos.mint.v1beta1.MsgUpdateParams",
+    declared(
+        "*types.MsgUpdateParams",
+        "cosmos.mint.v1beta1.MsgUpdateParams",
+        signer="authority",
+        params=declared("*types.Params", "MintParams"),
+    ),
+    "cosmos-sdk/x/mint/MsgUpdateParams",
+)
+
+
+def _minter(context: Context) -> Minter:
+    return decode(Minter, context.store(_STORE).get(_MINTER) or b"")
+
+
+def _bonded_ratio(context: Context, supply: int) -> int:
+    """Return the part of a supply that is bonded, as a decimal number."""
+    if supply <= 0:
+        return 0
+    pool = context.accounts.module(BONDED_POOL)
+    bonded = context.balances.get(pool, Staking(context).bond_denom())
+    return decimals.quo_int(decimals.of(bonded), supply)
+
+
+def _inflation(before: int, params: Params, ratio: int) -> int:
+    """Return the inflation of the next block; SDK: NextInflationRate."""
+    goal = decimals.ONE - decimals.quo(ratio, params.goal_bonded)
+    yearly = decimals.mul(goal, params.inflation_rate_change)
+    found = before + decimals.quo(yearly, decimals.of(params.blocks_per_year))
+    return max(min(found, params.inflation_max), params.inflation_min)
+
+
+def _mint(context: Context) -> None:
+    store, before = context.store(_STORE), _minter(context)
+    params = decode(Params, store.get(_PARAMS) or b"")
+    supply = context.balances.supply(Staking(context).bond_denom())
+    ratio = _bonded_ratio(context, supply)
+    inflation = _inflation(before.inflation, params, ratio)
+    minter = Minter(inflation, decimals.mul_int(inflation, supply))
+    store.set(_MINTER, encode(minter))
+    provision = decimals.truncate(
+        decimals.quo_int(minter.annual_provisions, params.blocks_per_year)
+    )
+    minted = (Coin(params.mint_denom, provision),) if provision else ()
+    if minted:
+        context.balances.mint(_NAME, minted)
+    context.balances.send_between_modules(_NAME, FEE_COLLECTOR, minted)
+    context.events.append(
+        event(
+            "mint",
+            bonded_ratio=decimals.show(ratio),
+            inflation=decimals.show(minter.inflation),
+            annual_provisions=decimals.show(minter.annual_provisions),
+            amount=str(provision),
+        )
+    )
+
+
+def _query_params(ctx: QueryContext) -> bytes:
+    return message(1, ctx.get(_STORE + _PARAMS) or b"")
+
+
+def _query_inflation(ctx: QueryContext) -> bytes:
+    inflation = _minter(ctx.context()).inflation
+    return MESSAGES.encode("mint.InflationResponse", inflation=inflation)
+
+
+def _query_provisions(ctx: QueryContext) -> bytes:
+    provisions = _minter(ctx.context()).annual_provisions
+    return MESSAGES.encode("mint.AnnualProvisionsResponse", annual_provisions=provisions)
+
+
+class MintModule(Module):
+    """New coins in each block, which the validators and delegators get."""
+
+    name = _NAME
+    service = "cosmos.mint.v1beta1.Query"
+    accounts = MappingProxyType({_NAME: ("minter",)})
+    handlers = (of_governance(MSG_UPDATE_PARAMS),)
+    queries = MappingProxyType(
+        {
+            "AnnualProvisions": _query_provisions,
+            "Inflation": _query_inflation,
+            "Params": _query_params,
+        }
+    )
+    routes = ROUTES
+
+    def init_genesis(self, context: Context, state: Item) -> None:
+        params, minter = read(Params, state["params"]), read(Minter, state["minter"])
+        given = state["params"]
+        given["mint_denom"].read(lambda _: coins.check_denom(params.mint_denom), "a denom")
+        for name in ("goal_bonded", "blocks_per_year"):
+            if getattr(params, name) <= 0:
+                given[name].refuse("expected more than 0")
+        store = context.store(_STORE)
+        store.set(_MINTER, encode(minter))
+        store.set(_PARAMS, encode(params))
+        context.accounts.module(_NAME)
+
+    def begin_block(self, context: Context) -> None:
+        _mint(context)

@@ -1,0 +1,31 @@
+"""The modules of the application ``bank``, in addition to x/auth and x/bank."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from .bank.module import Module
+from .distribution.module import DistributionModule
+from .evidence.module import EvidenceModule
+from .mint.module import MintModule
+from .slashing.module import SlashingModule
+from .staking.module import StakingModule
+
+MODULES: tuple[Module, ...] = (
+    DistributionModule(),
+    StakingModule(),
+    SlashingModule(),
+    MintModule(),
+    EvidenceModule(),
+)
+"""The modules, in the order in which their genesis states are read."""
+
+_BEGIN_ORDER = ("mint", "distribution", "slashing", "evidence", "staking")
+
+
+def in_begin_order(modules: Iterable[Module]) -> list[Module]:
+    """Return modules in the order in which they begin a block; those of users come last."""
+    return sorted(
+        modules,
+        key=lambda each: _BEGIN_ORDER.index(each.name) if each.name in _BEGIN_ORDER else 99,
+    )

@@ -1,0 +1,1 @@
+"""Penalties of validators that miss blocks, like the SDK's x/slashing."""

@@ -1,0 +1,1 @@
+"""Validators, delegations and their unbonding, like the SDK's x/staking."""

@@ -1,0 +1,146 @@
+"""Genesis state of x/staking; SDK: x/staking/keeper/genesis.go."""
+
+from __future__ import annotations
+
+from ..bank.context import Context
+from ..bank.genesis_json import Item
+from ..bank.genesis_values import read
+from ..protocol import coins
+from ..protocol.coins import Coin
+from ..protocol.records import encode
+from . import validators
+from .records import (
+    BONDED,
+    UNBONDED,
+    UNBONDING,
+    Delegation,
+    Params,
+    Redelegation,
+    UnbondingDelegation,
+    Validator,
+)
+from .state import BONDED_POOL, NOT_BONDED_POOL, PARAMS, Staking
+
+
+def init(context: Context, state: Item) -> None:
+    """Store the state; raise :exc:`~flask_noderpc.cosmos.bank.genesis_json.InvalidState`."""
+    staking = Staking(context)
+    params = _params(state["params"])
+    staking.store.set(PARAMS, encode(params))
+    staking.set_last_total_power(state["last_total_power"].whole_number(63))
+    is_exported = state["exported"].flag()
+    tokens = {BONDED_POOL: 0, NOT_BONDED_POOL: 0}
+    seen: set[bytes] = set()
+    for each in state["validators"]:
+        validator = _validator(staking, each)
+        if validator.consensus_address in seen:
+            each["consensus_pubkey"].refuse("expected another key for each validator")
+        seen.add(validator.consensus_address)
+        _add_validator(staking, validator, is_exported=is_exported)
+        pool = BONDED_POOL if validator.is_bonded else NOT_BONDED_POOL
+        tokens[pool] += validator.tokens
+    for each in state["delegations"]:
+        _add_delegation(staking, each, is_exported=is_exported)
+    tokens[NOT_BONDED_POOL] += _add_unbondings(staking, state)
+    _add_redelegations(staking, state)
+    for name, amount in tokens.items():
+        _check_pool(context, state, name, Coin(params.bond_denom, amount))
+    if is_exported:
+        _set_last_powers(staking, state)
+    else:
+        context.validator_updates += validators.apply_powers(staking)
+
+
+def _params(given: Item) -> Params:
+    params = read(Params, given)
+    given["bond_denom"].read(lambda _: coins.check_denom(params.bond_denom), "a denomination")
+    for name in ("unbonding_time", "max_validators", "max_entries"):
+        if not getattr(params, name):
+            given[name].refuse("expected more than 0")
+    return params
+
+
+def _validator(staking: Staking, given: Item) -> Validator:
+    validator = read(Validator, given)
+    given["operator_address"].read(staking.parse_operator, "an address")
+    given["consensus_pubkey"].read(lambda _: validator.consensus_address, "a key")
+    if validator.status not in (UNBONDED, UNBONDING, BONDED):
+        given["status"].refuse("expected BOND_STATUS_BONDED, or another state of a validator")
+    if validator.jailed and validator.is_bonded:
+        given["jailed"].refuse("expected no validator that is bonded and jailed")
+    if not validator.delegator_shares and validator.status != UNBONDING:
+        given["delegator_shares"].refuse("expected more than 0")
+    if validator.tokens < 0:
+        given["tokens"].refuse("expected at least 0")
+    return validator
+
+
+def _add_validator(staking: Staking, validator: Validator, *, is_exported: bool) -> None:
+    staking.set_validator(validator)
+    staking.set_consensus_address(validator)
+    staking.add_to_powers(validator)
+    if not is_exported:
+        for hooks in staking.hooks:
+            hooks.after_validator_created(staking.context, staking.operator(validator))
+    if validator.status == UNBONDING:
+        staking.queue_validator(validator)
+
+
+def _add_delegation(staking: Staking, given: Item, *, is_exported: bool) -> None:
+    delegation = read(Delegation, given)
+    delegator = given["delegator_address"].read(staking.parse, "an address")
+    operator = given["validator_address"].read(staking.parse_operator, "an address")
+    if staking.find_validator(operator) is None:
+        given["validator_address"].refuse("expected the address of a validator in this state")
+    for hooks in () if is_exported else staking.hooks:
+        hooks.before_delegation_created(staking.context, delegator, operator)
+    staking.set_delegation(delegation)
+    for hooks in () if is_exported else staking.hooks:
+        hooks.after_delegation_modified(staking.context, delegator, operator)
+
+
+def _add_unbondings(staking: Staking, state: Item) -> int:
+    """Store the unbonding delegations, and return their tokens."""
+    tokens = 0
+    for each in state["unbonding_delegations"]:
+        unbonding = read(UnbondingDelegation, each)
+        each["delegator_address"].read(staking.parse, "an address")
+        each["validator_address"].read(staking.parse_operator, "an address")
+        staking.set_unbonding(unbonding)
+        for entry in unbonding.entries:
+            staking.queue_unbonding(entry.completion_time, unbonding)
+            tokens += entry.balance
+    return tokens
+
+
+def _add_redelegations(staking: Staking, state: Item) -> None:
+    for each in state["redelegations"]:
+        redelegation = read(Redelegation, each)
+        each["delegator_address"].read(staking.parse, "an address")
+        for name in ("validator_src_address", "validator_dst_address"):
+            each[name].read(staking.parse_operator, "an address")
+        staking.set_redelegation(redelegation)
+        for entry in redelegation.entries:
+            staking.queue_redelegation(entry.completion_time, redelegation)
+
+
+def _check_pool(context: Context, state: Item, name: str, expected: Coin) -> None:
+    """Raise :exc:`~flask_noderpc.cosmos.bank.genesis_json.InvalidState` if a pool's account
+    has other coins than the validators of its state."""
+    owned = context.balances.all_of(context.accounts.module(name))
+    if owned != ((expected,) if expected.value else ()):
+        state.refuse(
+            f"expected a balance of the account {name} that equals the tokens of its"
+            f" validators, {expected}, got {coins.show(owned) or 'no coins'}"
+        )
+
+
+def _set_last_powers(staking: Staking, state: Item) -> None:
+    for each in state["last_validator_powers"]:
+        operator = each["address"].read(staking.parse_operator, "an address")
+        validator = staking.find_validator(operator)
+        if validator is None:
+            each["address"].refuse("expected the address of a validator in this state")
+        power = each["power"].whole_number(63)
+        staking.set_last_power(operator, power)
+        staking.context.validator_updates.append(validator.update(power))
