@@ -158,7 +158,7 @@ def signing_paths(folder: Path) -> CometPaths:
 
 def _write_missing(folder: Path, paths: CometPaths, now: int, new: NewChain) -> None:
     config = folder / "config"
-    if has_genesis(folder) and not paths.key.exists():
+    if has_genesis(folder) and not paths.key.exists() and not new.development:
         # Create no new key, which would not be a validator of this chain.
         raise ConfigurationError(
             f"{paths.key} is missing: put the key of this chain's validator back"

@@ -1,9 +1,10 @@
-"""Routes of Cosmos SDK development chains: the faucet."""
+"""Routes of Cosmos SDK development chains: the faucet, and faults of validators."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..cometbft.unsafe import Number
 from ..domain.responses import ResultBroadcastTx
 from ..jsonrpc.context import Context
 from ..jsonrpc.params import Params, param
@@ -32,4 +33,40 @@ def faucet(ctx: Context, params: Faucet) -> ResultBroadcastTx:
     )
 
 
-DEV_ROUTES = (Route("dev_faucet", faucet, Faucet, ResultBroadcastTx),)
+@dataclass(frozen=True, slots=True)
+class FaultyValidator(Params):
+    """Parameters of ``dev_equivocate``."""
+
+    validator: str = param(
+        Text(), doc="Address of the validator's operator, or of the validator's key."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class MissedBlocks(FaultyValidator):
+    """Parameters of ``dev_missBlocks``."""
+
+    blocks: int = param(Number(), doc="Number of blocks; 0 ends the fault.")
+
+
+def miss_blocks(ctx: Context, params: MissedBlocks) -> bool:
+    """Let a validator miss the next blocks; return true."""
+    from .staking import faults
+
+    faults.change(ctx.backend, lambda known: known.miss_blocks(params.validator, params.blocks))
+    return True
+
+
+def equivocate(ctx: Context, params: FaultyValidator) -> bool:
+    """Let the next block have evidence that a validator signed two blocks; return true."""
+    from .staking import faults
+
+    faults.change(ctx.backend, lambda known: known.equivocate(params.validator))
+    return True
+
+
+DEV_ROUTES = (
+    Route("dev_faucet", faucet, Faucet, ResultBroadcastTx),
+    Route("dev_missBlocks", miss_blocks, MissedBlocks, bool),
+    Route("dev_equivocate", equivocate, FaultyValidator, bool),
+)

@@ -19,6 +19,8 @@ from ..settings import read_settings
 from ..testing.node import app_for, serve
 from .bank.dev import MNEMONIC, accounts_of
 from .bank.faucet import send
+from .protocol import bech32
+from .staking import faults
 
 _SETTINGS = {
     "application": "bank",
@@ -44,6 +46,8 @@ class BankNode:
     """Mnemonic of the accounts at ``m/44'/118'/0'/0/0`` to 9."""
     accounts: tuple[str, ...]
     """Addresses of ten accounts, each with 1,000,000,000,000 stake and token."""
+    validator: str
+    """Address of the operator of the chain's validator, which is the first account."""
     chain: EmbeddedChain
 
     def mine(self, blocks: int = 1, time: int | None = None) -> int:
@@ -62,6 +66,15 @@ class BankNode:
         sent."""
         result = ExecTxResult(code=code, log=log, codespace=codespace)
         self.chain.control.fail_next_tx(result, in_check=check)
+
+    def miss_blocks(self, validator: str, blocks: int) -> None:
+        """Let the validator with this address, such as :attr:`validator`, miss the next
+        blocks."""
+        faults.change(self.chain, lambda known: known.miss_blocks(validator, blocks))
+
+    def equivocate(self, validator: str) -> None:
+        """Let the next block have evidence that a validator signed two blocks."""
+        faults.change(self.chain, lambda known: known.equivocate(validator))
 
     def freeze(self, on: bool = True) -> None:
         """Keep all transactions pending and make empty blocks, until called with
@@ -102,6 +115,9 @@ def run_bank_node(folder: Path | None = None, **settings: Any) -> Iterator[BankN
             # CosmJS does not connect to a chain without a block.
             chain.reads.wait_for_height(0, _FIRST_BLOCK_S)
             with serve(app_for(chain, **given)) as url:
-                yield BankNode(url, MNEMONIC, tuple(accounts_of(chain.reads.genesis())), chain)
+                accounts = tuple(accounts_of(chain.reads.genesis()))
+                prefix, operator = bech32.decode(accounts[0])
+                validator = bech32.encode(f"{prefix}valoper", operator)
+                yield BankNode(url, MNEMONIC, accounts, validator, chain)
         finally:
             chain.close()

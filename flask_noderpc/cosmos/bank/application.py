@@ -31,6 +31,7 @@ from ...settings import Settings
 from ..modules import MODULES, in_begin_order
 from ..rest.routes import REST_ROUTES, parse
 from ..settings import CosmosSettings
+from ..staking.faults import FAULTS, Faults
 from . import consensus, queries, state
 from .context import Context, Environment, Mode
 from .errors import Code, TxError
@@ -100,6 +101,7 @@ class Bank(Application):
         self._failing: TxError | None = None
         # The configured failure, if a transaction of the block that is being committed had it.
         self._failed: TxError | None = None
+        self._faults = Faults(self._latest)
 
     def info(self) -> AppInfo:
         latest = find_head(self._state.get)
@@ -121,6 +123,12 @@ class Bank(Application):
 
     def _environment(self, latest: Head, height: int, time: int) -> Environment:
         return Environment(latest, height, time, self._named(latest.modules))
+
+    def _latest(self) -> Context:
+        """Return a context of the latest block."""
+        latest = head(self._state)
+        environment = self._environment(latest, latest.height, latest.time)
+        return Context(Branch(Committed(self._state)), environment)
 
     def _genesis(self) -> GenesisReader:
         return GenesisReader(self._prefix, self.modules, self._deliver_genesis_tx, self._held)
@@ -157,6 +165,8 @@ class Bank(Application):
         if not in_check:
             code = Code(result.code, result.log, result.codespace) if result else None
             self._failing = TxError(code) if code else None
+        if result is None:
+            self._faults.clear()
 
     def begin_recheck(self) -> None:
         self._recheck = Recheck(self._state, self._run)
@@ -186,10 +196,11 @@ class Bank(Application):
         return found
 
     def finalize_block(self, block: BlockRequest) -> BlockExecution:
-        latest = head(self._state)
-        branch = Branch(Committed(self._state))
+        before = self._latest()
+        latest, branch = before.environment.head, before.branch
         environment = self._environment(latest, block.height, block.time)
-        own = replace(environment, block=consensus.block_info(branch, block, ()))
+        info = self._faults.apply(consensus.block_info(branch, block), before, block.height)
+        own = replace(environment, block=info)
         modules = Context(branch, own)
         for module in in_begin_order(own.modules):
             module.begin_block(modules)
@@ -248,7 +259,7 @@ class Bank(Application):
             for each in self.modules
             if each not in MODULES
         )
-        return {REST_ROUTES: tuple(chained.from_iterable(routes))}
+        return {REST_ROUTES: tuple(chained.from_iterable(routes)), FAULTS: self._faults}
 
     def sdk_prefix(self) -> str:
         return head(self._state).prefix

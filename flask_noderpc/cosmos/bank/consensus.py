@@ -7,7 +7,7 @@ validators that signed the last one.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ... import jsoncodec
@@ -91,26 +91,27 @@ def _powers(listed: list[tuple[str, bytes, int]]) -> Powers:
     return {PublicKey(kind, value): power for kind, value, power in listed}
 
 
-def block_info(branch: Branch, block: BlockRequest, missing: Container[bytes]) -> BlockInfo:
+def voters(branch: Branch) -> dict[bytes, int]:
+    """Return the powers of the validators whose votes the next block has, by address."""
+    last, *_ = _sets(branch)
+    return {key_types.address(key): power for key, power in last.items()}
+
+
+def block_info(branch: Branch, block: BlockRequest) -> BlockInfo:
     """Return the votes and the evidence of a block.
 
-    Votes of validators that do not take part in consensus count as signed. The votes of the
-    addresses ``missing`` count as absent.
+    Votes of validators that do not take part in consensus count as signed.
     """
-    (last, *_), held = _sets(branch), _held(branch)
+    held = _held(branch)
     signed = {
         each.validator_address
         for each in block.last_commit.signatures
         if each.block_id_flag != BlockIDFlag.ABSENT
     }
     votes = []
-    for address, power in sorted(
-        ((key_types.address(key), power) for key, power in last.items()),
-        key=lambda each: (-each[1], each[0]),
-    ):
+    for address, power in sorted(voters(branch).items(), key=lambda each: (-each[1], each[0])):
         takes_part = held is None or address in held
-        is_missing = address in missing or (takes_part and address not in signed)
-        votes.append(VoteInfo(address, power, is_missing))
+        votes.append(VoteInfo(address, power, takes_part and address not in signed))
     return BlockInfo(
         block.proposer_address,
         tuple(votes),

@@ -162,7 +162,7 @@ class GenesisReader:
             or dict.fromkeys(own or (), _POWER)
         )
         consensus.begin(context.branch, bonded, signing, held)
-        if held is not None and (absent := len(bonded) - len(signing)) > 0:
+        if held is not None and (absent := len(bonded.keys() - signing)):
             log.warning(
                 "%s of %s bonded validators take no part in consensus, as this home does not"
                 " have their keys: they get rewards, and their votes count as signed",

@@ -58,7 +58,7 @@ class Chain:
     def execute(self, block: Json) -> None:
         """Execute a block, and compare it with the recorded one."""
         request = requested(block)
-        votes = block_info(Branch(Committed(self.state)), request, ()).votes
+        votes = block_info(Branch(Committed(self.state)), request).votes
         found = [(each.address.hex().upper(), each.power, each.is_missing) for each in votes]
         assert found == [
             (address.upper(), power, flag == BlockIDFlag.ABSENT)
