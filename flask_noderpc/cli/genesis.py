@@ -86,20 +86,24 @@ def check(file: str, application: str | None, dialect: str) -> None:
     if reading.is_object:
         for line in (*_lines(reading), f"application       {name}", *_named(state)):
             click.echo(printable(line[:_MAX_LINE]).rstrip())
-    if problems := [*_problems(reading, complaint)]:
+    if problems := [*_problems(reading, state, complaint)]:
         click.echo("refused:")
         for problem in problems:
             click.echo(printable(f"  {problem}"))
         sys.exit(FAILED)
 
 
-def _problems(reading: ParsedGenesis, complaint: str) -> Iterator[str]:
-    """Yield the problems of the document, and the application's ``complaint``."""
+def _problems(
+    reading: ParsedGenesis, state: Mapping[str, str], complaint: str
+) -> Iterator[str]:
+    """Yield the problems of the document, and the application's ``complaint``; ``state`` are
+    the values that the application described."""
     yield from reading.problems
     if complaint:
         yield complaint
     is_known = any("validators" in each for each in (*reading.problems, complaint))
-    if reading.is_object and not reading.genesis.validators and not is_known:
+    has_some = reading.genesis.validators or "validators" in state
+    if reading.is_object and not has_some and not is_known:
         yield "validators: expected at least one, as the chain could not produce blocks"
 
 

@@ -102,7 +102,7 @@ STATES = (
         "bank",
         f"{begins('key', 'bank/')} AND {_IS_WRITTEN}",
         other,
-        "the stored writes of block 3",
+        "the stored writes of block ",
     ),
     ("evm", "length(key) = 32", other, "of the state of block 3"),
     ("evm", "length(key) = 32", removed, "of the state of block 3"),

@@ -150,8 +150,7 @@ class Bank(Application):
         )
 
     def describe_genesis(self, genesis: Genesis) -> Mapping[str, str]:
-        self._genesis().read(genesis)
-        return describe(genesis)
+        return describe(genesis, self._genesis().read(genesis))
 
     def check_tx(self, tx: bytes) -> ExecTxResult:
         failing, self._failing_check = self._failing_check, None

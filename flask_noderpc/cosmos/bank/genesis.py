@@ -178,17 +178,23 @@ def state_of(genesis: Genesis) -> Item:
     return Item(jsoncodec.decode(genesis.app_state or b"{}"))
 
 
-def describe(genesis: Genesis) -> dict[str, str]:
-    """Return texts that describe a valid state: modules, number of accounts and of balances,
-    and supply."""
-    state = state_of(genesis)
+def describe(genesis: Genesis, first: FirstState) -> dict[str, str]:
+    """Return texts that describe the state of a document: validators that differ from the
+    document's, modules, number of accounts and of balances, and supply."""
+    state, own = state_of(genesis), first.validators
     owned = [read_coins(each["coins"]) for each in state["bank"]["balances"]]
-    return {
-        "modules": _listed(sorted(state.members)),
+    power = sum(each.power for each in own)
+    known = {"auth", "bank", "genutil", *first.head.modules}
+    ignored = state.members.keys() - known
+    shown = {
+        "validators": f"{len(own)} of staking, with a power of {power}" if own else "",
+        "modules": _listed(sorted(state.members.keys() & known)),
+        "ignored": _listed(sorted(ignored)) if ignored else "",
         "accounts": str(len(list(state["auth"]["accounts"]))),
         "balances": str(len(owned)),
         "supply": _listed([str(coin) for coin in coins.add(*owned)]),
     }
+    return {name: text for name, text in shown.items() if text}
 
 
 def _listed(texts: Sequence[str]) -> str:
