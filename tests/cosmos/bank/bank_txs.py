@@ -9,6 +9,7 @@ from flask_noderpc.chain.embedded import EmbeddedChain
 from flask_noderpc.cosmos.bank import BANK_HANDLERS, dev
 from flask_noderpc.cosmos.bank.execute import decode
 from flask_noderpc.cosmos.bank.messages import Registry
+from flask_noderpc.cosmos.modules import MODULES
 from flask_noderpc.cosmos.protocol import bech32
 from flask_noderpc.cosmos.protocol import tx as txs
 from flask_noderpc.cosmos.protocol.keys import BitArray, MultisigKey
@@ -23,7 +24,7 @@ KEYS = dev.dev_keys()
 ALICE, BOB, CAROL, *_ = dev.dev_addresses()
 NOBODY = bech32.encode("cosmos", bytes(20))
 MSG_SEND = "/cosmos.bank.v1beta1.MsgSend"
-_REGISTRY = Registry(BANK_HANDLERS)
+_REGISTRY = Registry([*BANK_HANDLERS, *(one for each in MODULES for one in each.handlers)])
 
 
 def coin(amount: int | str, denom: str = "token") -> bytes:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from tests.chain.conftest import clock, open_chain, unstarted
+
 from .playing import Chain, recorded
+
+__all__ = ["clock", "open_chain", "played", "unstarted"]
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,466 @@
+"""Properties of the modules that hold for all messages, slashes, time jumps and rewinds."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from flask_noderpc.backends.base.application import BlockRequest
+from flask_noderpc.cosmos.bank import Bank, dev
+from flask_noderpc.cosmos.bank.accounts import module_address
+from flask_noderpc.cosmos.protocol import bech32
+from flask_noderpc.cosmos.protocol.tx import AMINO_JSON, DIRECT
+from flask_noderpc.cosmos.rest import reader, writer
+from flask_noderpc.cosmos.staking.faults import FAULTS
+from flask_noderpc.domain.abci import ExecTxResult
+from flask_noderpc.domain.block import BlockID, BlockIDFlag, Commit, CommitSig
+from flask_noderpc.domain.genesis import Genesis, GenesisValidator
+from flask_noderpc.domain.time import SECOND
+from flask_noderpc.domain.validator import ValidatorSet
+from flask_noderpc.errors import ValueNotAllowed
+from flask_noderpc.protocol.comet.keys import PrivateKey
+from flask_noderpc.testing.chains import GENESIS_TIME, DictState
+
+from ..bank.bank_txs import CHAIN_ID, KEYS, Draft, any_of, coin
+
+KEY = PrivateKey(b"\x11" * 32)
+PEOPLE = dev.dev_addresses()[:4]
+OPERATORS = [bech32.encode("cosmosvaloper", bech32.decode(each)[1]) for each in PEOPLE]
+STAKING, DISTRIBUTION, SLASHING = (
+    f"cosmos.{name}.v1beta1." for name in ("staking", "distribution", "slashing")
+)
+# Code of a panic, which a message of this test never causes.
+PANIC = 111222
+
+Json = Any
+
+
+def genesis() -> Genesis:
+    """Return a development chain with short periods, so that they end during the test."""
+    state = json.loads(dev.app_state("cosmos", "40000000stake,20token", modules=True))
+    state["staking"]["params"] |= {
+        "unbonding_time": "500s",
+        "max_entries": 2,
+        "max_validators": 3,
+    }
+    state["slashing"]["params"] |= {
+        "signed_blocks_window": "4",
+        "downtime_jail_duration": "5s",
+        "slash_fraction_downtime": "0.3",
+        "slash_fraction_double_sign": "0.7",
+    }
+    own = GenesisValidator(KEY.address, KEY.public, 10)
+    return Genesis(
+        CHAIN_ID, GENESIS_TIME, validators=(own,), app_state=json.dumps(state).encode()
+    )
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A message, its signer, and the mode of its signature."""
+
+    who: int
+    name: str
+    fields: dict[str, Json]
+    mode: int = DIRECT
+
+
+class Chain:
+    """An application whose blocks have the given messages, and its state at each height."""
+
+    def __init__(self) -> None:
+        self.state, self.time = DictState(), GENESIS_TIME
+        self.app = Bank(self.state)
+        self.state.apply(self.app.init_chain(genesis()).changes)
+        self.states = [dict(self.state)]
+        self.times = [self.time]
+
+    @property
+    def height(self) -> int:
+        return len(self.states) - 1
+
+    def block(self, seconds: int, sent: Sequence[Sent]) -> list[ExecTxResult]:
+        self.time += seconds * SECOND
+        self.times.append(self.time)
+        signed = CommitSig(BlockIDFlag.COMMIT, KEY.address)
+        request = BlockRequest(
+            height=self.height + 1,
+            time=self.time,
+            txs=tuple(self._signed(sent)),
+            evidence=(),
+            proposer_address=KEY.address,
+            hash=b"",
+            last_commit=Commit(self.height, 0, BlockID(), (signed,)),
+            validators=ValidatorSet(),
+            next_validators=ValidatorSet(),
+        )
+        done = self.app.finalize_block(request)
+        # CometBFT would stop at a change that leaves no validators.
+        assert all(each.power >= 0 for each in done.validator_updates)
+        self.state.apply(done.changes)
+        self.app.commit(self.height + 1)
+        self.states.append(dict(self.state))
+        return list(done.tx_results)
+
+    def _signed(self, sent: Sequence[Sent]) -> Iterator[bytes]:
+        used = Counter[int]()
+        for each in sent:
+            address = PEOPLE[each.who]
+            found = self.ask("auth.Account", address=address)["account"]
+            sequence = int(found["sequence"]) + used[each.who]
+            used[each.who] += 1
+            value = reader.read(each.name, self._fields(each))
+            yield Draft(
+                (any_of(f"/{each.name}", value),),
+                sequence,
+                int(found["account_number"]),
+                KEYS[each.who],
+                fee=(coin(1_001, "stake"),),
+                gas=2_000_000,
+                mode=each.mode,
+            ).signed()
+
+    def _fields(self, sent: Sent) -> dict[str, Json]:
+        """Return the fields of a message; the height at which an undelegation that it cancels
+        began is taken from the state."""
+        if not sent.name.endswith("MsgCancelUnbondingDelegation"):
+            return sent.fields
+        pairs = self.list_of(
+            "staking.DelegatorUnbondingDelegations",
+            "unbonding_responses",
+            delegator_addr=PEOPLE[sent.who],
+        )
+        entries = [
+            (pair["validator_address"], entry) for pair in pairs for entry in pair["entries"]
+        ]
+        if not entries:
+            return {**sent.fields, "creation_height": "1"}
+        validator, entry = entries[-1]
+        amount = min(int(entry["balance"]), int(sent.fields["amount"]["amount"]))
+        return {
+            **sent.fields,
+            "validator_address": validator,
+            "creation_height": entry["creation_height"],
+            "amount": stake(amount),
+        }
+
+    def rewind(self, height: int) -> None:
+        self.state.apply(self.app.undo_changes(height))
+        del self.states[height + 1 :], self.times[height + 1 :]
+        self.time = self.times[-1]
+
+    def ask(self, method: str, **request: Json) -> Json:
+        """Return the response to a query such as ``bank.Params``."""
+        module, name = method.split(".")
+        path = f"/cosmos.{module}.v1beta1.Query/{name}"
+        data = reader.read(f"{module}.{name}Request", request)
+        found = self.app.query(path, data, 0, False)
+        assert found.code == 0, (method, found.log)
+        return writer.write(f"{module}.{name}Response", found.value)
+
+    def list_of(self, method: str, member: str, **request: Json) -> list[Json]:
+        found = self.ask(method, pagination={"limit": "1000"}, **request)
+        return list(found[member])
+
+
+def check(chain: Chain) -> None:
+    """Check the invariants of the modules."""
+    validators = chain.list_of("staking.Validators", "validators")
+    check_supply(chain)
+    check_pools(chain, validators)
+    check_shares(chain, validators)
+    check_rewards(chain, validators)
+    check_powers(chain, validators)
+
+
+def check_supply(chain: Chain) -> None:
+    owned: Counter[str] = Counter()
+    for key, value in chain.state.range(b"bank/\2", limit=10_000):
+        owned[key[7 + key[6] :].decode()] += int(value)
+    supply = chain.list_of("bank.TotalSupply", "supply")
+    assert {each["denom"]: int(each["amount"]) for each in supply} == owned
+    assert min(owned.values()) > 0
+
+
+def check_pools(chain: Chain, validators: list[Json]) -> None:
+    bonded, others = (
+        sum(
+            int(each["tokens"])
+            for each in validators
+            if (each["status"] == "BOND_STATUS_BONDED") == is_bonded
+        )
+        for is_bonded in (True, False)
+    )
+    unbonding = sum(
+        int(entry["balance"])
+        for each in PEOPLE
+        for pair in chain.list_of(
+            "staking.DelegatorUnbondingDelegations", "unbonding_responses", delegator_addr=each
+        )
+        for entry in pair["entries"]
+    )
+    pools = chain.ask("staking.Pool")["pool"]
+    assert int(pools["bonded_tokens"]) == bonded
+    assert int(pools["not_bonded_tokens"]) == others + unbonding
+
+
+def check_shares(chain: Chain, validators: list[Json]) -> None:
+    for each in validators:
+        delegations = chain.list_of(
+            "staking.ValidatorDelegations",
+            "delegation_responses",
+            validator_addr=each["operator_address"],
+        )
+        shares = [Fraction(one["delegation"]["shares"]) for one in delegations]
+        assert sum(shares) == Fraction(each["delegator_shares"])
+        assert all(one > 0 for one in shares)
+        assert sum(int(one["balance"]["amount"]) for one in delegations) <= int(each["tokens"])
+
+
+def check_rewards(chain: Chain, validators: list[Json]) -> None:
+    """The module owns all rewards, and can pay each delegation and commission."""
+    owed: Counter[str] = Counter()
+    for each in validators:
+        operator = each["operator_address"]
+        outstanding = coins(
+            chain.ask("distribution.ValidatorOutstandingRewards", validator_address=operator)[
+                "rewards"
+            ]["rewards"]
+        )
+        commission = chain.ask("distribution.ValidatorCommission", validator_address=operator)[
+            "commission"
+        ]["commission"]
+        due = coins(commission)
+        delegations = chain.list_of(
+            "staking.ValidatorDelegations", "delegation_responses", validator_addr=operator
+        )
+        for one in delegations:
+            delegator = one["delegation"]["delegator_address"]
+            rewards = chain.ask(
+                "distribution.DelegationRewards",
+                delegator_address=delegator,
+                validator_address=operator,
+            )["rewards"]
+            due += coins(rewards)
+        for denom, amount in due.items():
+            assert 0 <= amount <= outstanding[denom], (operator, denom)
+        owed += outstanding
+    owed += coins(chain.ask("distribution.CommunityPool")["pool"])
+    address = bech32.encode("cosmos", module_address("distribution"))
+    balances = chain.list_of("bank.AllBalances", "balances", address=address)
+    owned = {each["denom"]: int(each["amount"]) for each in balances}
+    assert owned == {denom: int(amount) for denom, amount in owed.items() if int(amount)}
+    assert all(amount == int(amount) for amount in owed.values())
+
+
+def coins(given: list[Json]) -> Counter[str]:
+    """Return the amounts, by denomination; they are fractions."""
+    return Counter({each["denom"]: Fraction(each["amount"]) for each in given})
+
+
+def check_powers(chain: Chain, validators: list[Json]) -> None:
+    bonded = [each for each in validators if each["status"] == "BOND_STATUS_BONDED"]
+    assert len(bonded) <= 3
+    assert not any(each["jailed"] for each in bonded)
+    weakest = min((int(each["tokens"]) // 10**6 for each in bonded), default=0)
+    for each in validators:
+        if each not in bonded and not each["jailed"] and len(bonded) < 3:
+            assert int(each["tokens"]) < 10**6
+        if each not in bonded and not each["jailed"]:
+            assert int(each["tokens"]) // 10**6 <= max(weakest, 0) or not bonded
+        assert Fraction(each["commission"]["commission_rates"]["rate"]) <= 1
+
+
+people = st.integers(0, 3)
+operators = st.sampled_from(OPERATORS[:3])
+amounts = st.sampled_from([1, 3, 999_999, 1_000_001, 2_500_000])
+modes = st.sampled_from([DIRECT, AMINO_JSON])
+
+
+def stake(amount: int) -> Json:
+    return {"denom": "stake", "amount": str(amount)}
+
+
+Sending = st.SearchStrategy[Sent]
+
+
+def message(name: str, signer: str, **fields: st.SearchStrategy[Json]) -> Sending:
+    def sent(who: int, mode: int, given: dict[str, Json]) -> Sent:
+        own = OPERATORS[who] if signer.startswith("validator_addr") else PEOPLE[who]
+        return Sent(who, name, {signer: own, **given}, mode)
+
+    return st.builds(sent, people, modes, st.fixed_dictionaries(fields))
+
+
+def created(who: int, amount: int, rate: str) -> Sent:
+    key = PrivateKey(bytes([who + 100]) * 32).public
+    fields = {
+        "description": {"moniker": f"validator {who}"},
+        "commission": {"rate": rate, "max_rate": "0.9", "max_change_rate": "0.5"},
+        "min_self_delegation": "1",
+        "validator_address": OPERATORS[who],
+        "pubkey": {"@type": "/cosmos.crypto.ed25519.PubKey", "key": _base64(key.value)},
+        "value": stake(amount),
+    }
+    return Sent(who, f"{STAKING}MsgCreateValidator", fields)
+
+
+def _base64(data: bytes) -> str:
+    return b64encode(data).decode()
+
+
+stakes = amounts.map(stake)
+
+
+def delegation(name: str, **fields: st.SearchStrategy[Json]) -> Sending:
+    fields |= {"validator_address": operators, "amount": stakes}
+    return message(f"{STAKING}Msg{name}", "delegator_address", **fields)
+
+
+rates = st.sampled_from(["0", "0.333333333333333333"])
+messages = st.one_of(
+    message(
+        f"{STAKING}MsgDelegate", "delegator_address", validator_address=operators, amount=stakes
+    ),
+    message(
+        f"{STAKING}MsgUndelegate",
+        "delegator_address",
+        validator_address=operators,
+        amount=stakes,
+    ),
+    message(
+        f"{STAKING}MsgBeginRedelegate",
+        "delegator_address",
+        validator_src_address=operators,
+        validator_dst_address=operators,
+        amount=stakes,
+    ),
+    delegation("CancelUnbondingDelegation"),
+    message(
+        f"{STAKING}MsgEditValidator",
+        "validator_address",
+        description=st.just({"moniker": "[do-not-modify]"}),
+        min_self_delegation=st.sampled_from(["2", "1000001"]),
+    ),
+    st.builds(
+        created, st.integers(1, 3), amounts, st.sampled_from(["0", "0.333333333333333333"])
+    ),
+    message(
+        f"{DISTRIBUTION}MsgWithdrawDelegatorReward",
+        "delegator_address",
+        validator_address=operators,
+    ),
+    message(f"{DISTRIBUTION}MsgWithdrawValidatorCommission", "validator_address"),
+    message(
+        f"{DISTRIBUTION}MsgSetWithdrawAddress",
+        "delegator_address",
+        withdraw_address=st.sampled_from(PEOPLE),
+    ),
+    message(
+        f"{DISTRIBUTION}MsgFundCommunityPool",
+        "depositor",
+        amount=st.just([stake(12_345), {"denom": "token", "amount": "1"}]),
+    ),
+    message(
+        f"{DISTRIBUTION}MsgDepositValidatorRewardsPool",
+        "depositor",
+        validator_address=operators,
+        amount=st.just([stake(1_001)]),
+    ),
+    message(f"{SLASHING}MsgUnjail", "validator_addr"),
+    message(
+        "cosmos.bank.v1beta1.MsgSend",
+        "from_address",
+        to_address=st.sampled_from(PEOPLE),
+        amount=stakes.map(lambda each: [each]),
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Step:
+    """A block, and the fault or rewind before it."""
+
+    seconds: int
+    sent: list[Sent]
+    missing: str | None
+    equivocating: str | None
+    back: int
+
+
+steps = st.builds(
+    Step,
+    st.sampled_from([1, 1, 7, 30, 501, 100_000]),
+    st.lists(messages, max_size=8),
+    st.sampled_from([None, None, *OPERATORS]),
+    st.sampled_from([None, None, None, None, *OPERATORS[1:]]),
+    st.sampled_from([0, 0, 0, 0, 1, 3]),
+)
+# Validators and delegations, as few random messages create them.
+VALIDATORS = [created(1, 7_777_777, "0.333333333333333333"), created(2, 2_500_000, "0")]
+DELEGATIONS = [
+    Sent(
+        who,
+        f"{STAKING}MsgDelegate",
+        {
+            "delegator_address": PEOPLE[who],
+            "validator_address": operator,
+            "amount": stake(1_000_001),
+        },
+    )
+    for who in (1, 2, 3)
+    for operator in OPERATORS[:3]
+]
+
+
+def unjailing(chain: Chain) -> Iterator[Sent]:
+    """Yield messages that unjail validators; messages that are too early fail."""
+    for each in chain.list_of("staking.Validators", "validators"):
+        if each["jailed"]:
+            who = OPERATORS.index(each["operator_address"])
+            yield Sent(who, f"{SLASHING}MsgUnjail", {"validator_addr": OPERATORS[who]})
+
+
+@given(st.lists(steps, min_size=4, max_size=12))
+@settings(max_examples=60)
+def test_coins_are_conserved(chosen: Sequence[Step]) -> None:
+    chain = Chain()
+    faults = chain.app.capabilities[FAULTS]
+    chain.block(5, VALIDATORS)
+    chain.block(5, DELEGATIONS)
+    for _ in range(2):
+        chain.block(5, [])
+    for step in chosen:
+        if step.back:
+            target = max(1, chain.height - step.back)
+            before = chain.states[target]
+            chain.rewind(target)
+            assert dict(chain.state) == before
+        for act, validator in (
+            (lambda given: faults.miss_blocks(given, 3), step.missing),
+            (faults.equivocate, step.equivocating),
+        ):
+            try:
+                if validator is not None:
+                    act(validator)
+            except ValueNotAllowed:
+                # The validator has no votes now.
+                continue
+        results = chain.block(step.seconds, [*unjailing(chain), *step.sent])
+        assert not [each.log for each in results if each.code == PANIC]
+        check(chain)
+
+
+def test_the_first_messages_are_executed() -> None:
+    chain = Chain()
+    results = (*chain.block(5, VALIDATORS), *chain.block(5, DELEGATIONS))
+    assert {each.code for each in results} == {0}
+    check(chain)
