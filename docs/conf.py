@@ -37,6 +37,11 @@ nitpick_ignore_regex = [
         r"|Genesis|Lease|NetInfo|NodeInfo|PendingCount|PendingTxs|PublicKey|QueryResult|ExecTxResult|TxResult"
         r"|ValidatorSet|ValidatorUpdate|ConsensusParamsUpdate|Params|DuplicateVoteEvidence|Home|Dialect)",
     ),
-    ("py:class", r"AppState"),
+    ("py:class", r"AppState|BlockInfo|Branch|GasMeter|Handler|Handle|Head|Method|Module|Node"),
+    ("py:exc", "TxError"),
+    (
+        "py:class",
+        r"flask_noderpc\.cosmos\.(bank\.(gas|state|consensus|genesis_json|queries)|protocol)\..*",
+    ),
     ("py:meth", r"Producer\..*"),
 ]

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import re
 import runpy
+from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -15,8 +16,10 @@ import pytest
 from flask.testing import FlaskClient
 
 from flask_noderpc.cosmos.bank.dev import dev_addresses
+from flask_noderpc.cosmos.protocol.proto import MESSAGES
 from flask_noderpc.extension import mounts
 from flask_noderpc.testing.node import serve
+from tests.cosmos.bank.bank_txs import ALICE, Draft, any_of, coin
 from tests.helpers.websocket import WebSocketClient
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -146,6 +149,47 @@ def test_the_example_of_a_message_stores_notes(client: FlaskClient) -> None:
     assert client.post("/", json=body).get_json()["result"]["code"] == 0
     info = client.get("/abci_info").get_json()["result"]["response"]
     assert info["data"] == "bank"
+
+
+@example("own_module")
+def test_the_example_of_a_module_keeps_coins_and_serves_rest(client: FlaskClient) -> None:
+    def call(method: str, **params: Any) -> Any:
+        body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        return client.post("/", json=body).get_json()["result"]
+
+    def owned() -> str:
+        path = f"/cosmos/bank/v1beta1/balances/{ALICE}/by_denom?denom=token"
+        return str(client.get(path).get_json()["balance"]["amount"])
+
+    def lock(sequence: int, seconds: int) -> dict[str, Any]:
+        values = {"owner": ALICE, "amount": coin(5), "seconds": seconds}
+        message = any_of(f"/{name}", MESSAGES.encode(name, **values))
+        draft = Draft((message,), sequence, chain_id="vaults-1")
+        tx = b64encode(draft.signed()).decode()
+        return dict(call("broadcast_tx_commit", tx=tx)["tx_result"])
+
+    name, path = "acme.vaults.v1.MsgLock", f"/acme/vaults/v1/vaults/{ALICE}"
+    call("dev_mine")
+    assert client.get(path).get_json()["message"] == "the owner has no vault"
+    before = owned()
+
+    assert lock(0, 3_601)["code"] == 2
+    assert lock(1, 3_600)["code"] == 0
+    vault = client.get(path).get_json()["vault"]
+    assert (vault["owner"], vault["amount"]) == (ALICE, {"denom": "token", "amount": "5"})
+    assert int(owned()) == int(before) - 5
+    call("dev_increaseTime", seconds=3_600)
+    call("dev_mine")
+    assert (owned(), client.get(path).status_code) == (before, 404)
+    found = client.get("/cosmos/tx/v1beta1/txs?query=lock.owner EXISTS").get_json()
+    (sent,) = found["txs"][0]["body"]["messages"]
+    assert sent == {
+        "@type": f"/{name}",
+        "owner": ALICE,
+        "amount": vault["amount"],
+        "seconds": "3600",
+    }
+    assert len((EXAMPLES / "own_module.py").read_text().splitlines()) <= 120
 
 
 @example("own_access")

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ..modules import MODULES
-    from ..protocol.fields import BLOB, BOOL, TEXT, UINT, Field, Kind, Values, coins
+    from ..protocol.coins import Coin
+    from ..protocol.fields import BLOB, BOOL, TEXT, UINT, Field, Kind, Values, coins, declared
     from ..protocol.messages import MessageType
-    from ..protocol.proto import declare
+    from ..protocol.proto import MESSAGES, declare
+    from ..protocol.records import decode, encode, record
     from .application import Bank
     from .balances import event
     from .context import Context
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from .genesis_json import Item
     from .messages import BANK_HANDLERS, Handler
     from .module import Module
-    from .queries.request import QueryContext
+    from .queries.request import QueryContext, not_found
 
 # Module of each name, imported at first use, as the modules of the application import this
 # package.
@@ -28,11 +30,13 @@ _HOMES = {
     "BANK_HANDLERS": ".messages",
     "BLOB": "..protocol.fields",
     "BOOL": "..protocol.fields",
+    "MESSAGES": "..protocol.proto",
     "MODULES": "..modules",
     "TEXT": "..protocol.fields",
     "UINT": "..protocol.fields",
     "Bank": ".application",
     "Code": ".errors",
+    "Coin": "..protocol.coins",
     "Context": ".context",
     "Field": "..protocol.fields",
     "Handler": ".messages",
@@ -45,18 +49,25 @@ _HOMES = {
     "Values": "..protocol.fields",
     "coins": "..protocol.fields",
     "declare": "..protocol.proto",
+    "declared": "..protocol.fields",
+    "decode": "..protocol.records",
+    "encode": "..protocol.records",
     "event": ".balances",
+    "not_found": ".queries.request",
+    "record": "..protocol.records",
 }
 
 __all__ = [
     "BANK_HANDLERS",
     "BLOB",
     "BOOL",
+    "MESSAGES",
     "MODULES",
     "TEXT",
     "UINT",
     "Bank",
     "Code",
+    "Coin",
     "Context",
     "Field",
     "Handler",
@@ -69,7 +80,12 @@ __all__ = [
     "Values",
     "coins",
     "declare",
+    "declared",
+    "decode",
+    "encode",
     "event",
+    "not_found",
+    "record",
 ]
 
 

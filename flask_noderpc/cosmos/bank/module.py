@@ -36,7 +36,7 @@ class Module:
 
     def init_genesis(self, context: Context, state: Item) -> None:
         """Store the module's state of the genesis document; raise
-        :exc:`~.genesis_json.InvalidState` if it is invalid."""
+        :exc:`~flask_noderpc.cosmos.bank.genesis_json.InvalidState` if it is invalid."""
 
     def end_genesis(self, context: Context) -> None:
         """Run after all modules have stored their state, and the transactions of the genesis

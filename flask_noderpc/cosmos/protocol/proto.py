@@ -283,8 +283,16 @@ MESSAGES = Messages(_TEXT, COMET_MESSAGES)
 
 
 def declare(text: str) -> None:
-    """Add the messages of a module, declared as in .proto files."""
-    MESSAGES.update(Messages(text))
+    """Add the messages of a module, declared as in .proto files; raise :exc:`ValueError` for a
+    name that another message has."""
+    new = Messages(text)
+    for name, fields in new.items():
+        if MESSAGES.get(name, fields) != fields:
+            raise ValueError(
+                f"message {name}: expected a name that no other message has; put the name of"
+                " your package before it"
+            )
+    MESSAGES.update(new)
 
 
 # The SDK's own header and block have the proposer's address as a bech32 string.

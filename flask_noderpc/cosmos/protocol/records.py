@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from ...domain.time import SECOND
 from ...protocol.protobuf import Field, Malformed, Message, fields, int64
-from .fields import ANY
+from .fields import ANY, COIN
 from .proto import ENUMS, MESSAGES
 
 T = TypeVar("T")
@@ -119,6 +119,7 @@ def _number(data: bytes) -> int:
 
 
 _READERS: dict[str, Callable[[Any], Any]] = {
+    "Coin": COIN.decode,
     "string": lambda data: data.decode(errors="replace"),
     "bytes": bytes,
     "bool": bool,

@@ -86,6 +86,11 @@ class Route:
     response: str
     """Name of the response's protobuf message."""
 
+    @property
+    def prefix(self) -> str:
+        """First segment of the path."""
+        return self.pattern.pattern.split("/")[1]
+
 
 def parse(module: str, service: str, rows: str) -> Iterator[Route]:
     """Yield the routes of a module: rows such as ``GET /cosmos/mint/v1beta1/params Params``,

@@ -9,7 +9,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from flask import Response, request
+from flask import Flask, Response, request
 
 from ...backends.base.application import ApplicationAccess
 from ...chain.embedded import EmbeddedChain
@@ -21,7 +21,6 @@ from ...errors import InvalidSetting, NodeRPCError
 from ...jsonrpc.context import Permissions
 from ...jsonrpc.params import Params
 from ...jsonrpc.reply import Reply, to_rpc_error
-from ...server.wsgi import WSGI
 from ...web.layers import Layer, Mounted, Path
 from ...web.rules.admit import Admission, Refusal, admit, admit_body
 from ...web.rules.head import Head
@@ -31,7 +30,8 @@ from . import gateway
 from .routes import REST_ROUTES, ROUTES
 
 PREFIXES = ("cosmos", "cosmwasm", "feemarket", "ibc")
-"""First segments of the gateway's paths; wallets request all of them."""
+"""First segments of the SDK's paths; wallets request all of them. A user's modules may have
+others."""
 
 METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 """HTTP methods of the URL rules; the gateway responds to most of them with 501."""
@@ -44,13 +44,6 @@ REST = "rest"
 
 # A path without a route, for which the gateway responds with 501.
 _UNKNOWN = f"/{PREFIXES[0]}/unknown"
-
-
-def is_served(path: str) -> bool:
-    """Return true if a URL rule matches the path: it starts with one of the prefixes and has
-    no line break."""
-    first, _, rest = path.removeprefix("/").partition("/")
-    return first in PREFIXES and bool(rest) and "\n" not in rest
 
 
 class RestLayer(Layer):
@@ -76,7 +69,7 @@ class RestLayer(Layer):
 
     def paths(self, views: Views, excluded: Iterable[str]) -> Iterator[Path]:
         """Yield a URL rule for each prefix."""
-        for prefix in PREFIXES:
+        for prefix in dict.fromkeys((*PREFIXES, *(each.prefix for each in self._routes))):
             view = partial(self._view, views, prefix)
             yield Path(f"/{prefix}/<path:{VARIABLE}>", f"{REST}_{prefix}", METHODS, view)
 
@@ -143,13 +136,25 @@ class RestMiddleware:
     """WSGI middleware that serves only an app's REST gateway, at ``/``; ``rule`` is one of the
     gateway's URL rules."""
 
-    def __init__(self, app: WSGI, rule: str) -> None:
+    def __init__(self, app: Flask, rule: str) -> None:
         self._app, self._base = app, rule.rpartition("/")[0].rpartition("/")[0]
+        mount, rules = f"{self._base}/", app.url_map.iter_rules()
+        self._prefixes = {
+            each.rule.removeprefix(mount).partition("/")[0]
+            for each in rules
+            if VARIABLE in each.arguments and each.rule.startswith(mount)
+        }
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         """Handle a request; the gateway also responds to paths that it does not have."""
         # Replace the double slash that comes from a base URL with a slash at its end; Flask
         # would redirect it to the app's path.
         path = _SLASHES.sub("/", environ.get("PATH_INFO", ""))
-        environ["PATH_INFO"] = self._base + (path if is_served(path) else _UNKNOWN)
+        environ["PATH_INFO"] = self._base + (path if self._is_served(path) else _UNKNOWN)
         return self._app(environ, start_response)
+
+    def _is_served(self, path: str) -> bool:
+        """Return true if a URL rule matches the path: it starts with one of the prefixes and
+        has no line break."""
+        first, _, rest = path.removeprefix("/").partition("/")
+        return first in self._prefixes and bool(rest) and "\n" not in rest
