@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -93,17 +93,14 @@ def check(file: str, application: str | None, dialect: str) -> None:
         sys.exit(FAILED)
 
 
-def _problems(
-    reading: ParsedGenesis, state: Mapping[str, str], complaint: str
-) -> Iterator[str]:
+def _problems(reading: ParsedGenesis, state: Iterable[str], complaint: str) -> Iterator[str]:
     """Yield the problems of the document, and the application's ``complaint``; ``state`` are
-    the values that the application described."""
+    the names of the values that the application described."""
     yield from reading.problems
     if complaint:
         yield complaint
-    is_known = any("validators" in each for each in (*reading.problems, complaint))
-    has_some = reading.genesis.validators or "validators" in state
-    if reading.is_object and not has_some and not is_known:
+    is_known = any("validators" in each for each in (*reading.problems, *state, complaint))
+    if reading.is_object and not reading.genesis.validators and not is_known:
         yield "validators: expected at least one, as the chain could not produce blocks"
 
 

@@ -8,8 +8,7 @@ Declarations have two additional types: ``Dec``, a string with 18 decimals witho
 point, and ``Int``, a string with an integer; both are encoded even if they are zero. ``!``
 marks a message that JSON contains even if it is empty; ``?`` marks a message that JSON omits if
 it is absent, while other absent messages are null; a string with ``!`` is required in a genesis
-state. ``field(attribute)`` reads the
-value of a field from an attribute with another name.
+state. ``field(attribute)`` reads the value of a field from an attribute with another name.
 """
 
 from __future__ import annotations
@@ -254,8 +253,6 @@ def _body(value: str | bytes | int) -> bytes:
 
 
 _TIMES = ("Timestamp", "Duration")
-# Fields of these types, and of messages, are encoded unless their value is None.
-_NEVER_EMPTY = (*_TIMES, "Dec", "Int")
 # Encoders of the types whose values have a length before them, except messages.
 _BODIES: dict[str, Encode] = {
     "bytes": bytes,
@@ -326,7 +323,7 @@ class Messages(dict[str, tuple[Field, ...]]):
             bodies = f"map({encode}, {given} or ())"
             return f"b''.join([{_tag(field)}, {value}) for {value} in {bodies}])"
         body = value if field.type == "bytes" else f"{encode}({value})"
-        is_there = "is not None" if is_message or field.type in _NEVER_EMPTY else ""
+        is_there = "is not None" if is_message or field.type in (*_TIMES, "Dec", "Int") else ""
         return f"{_tag(field)}, {body}) if ({value} := {given}) {is_there} else b''"
 
 
