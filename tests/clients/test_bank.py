@@ -13,7 +13,7 @@ from flask_noderpc.cosmos.testing import BankNode
 
 from ..helpers.until import PATIENCE
 
-SEND = Path(__file__).parent / "cosmjs" / "send.js"
+COSMJS = Path(__file__).parent / "cosmjs"
 STEPS = [
     "connect",
     "balances",
@@ -31,12 +31,38 @@ STEPS = [
     "amino",
     "multisig",
 ]
+STAKING_STEPS = [
+    "create a validator",
+    "edit it",
+    "delegate",
+    "redelegate",
+    "undelegate, and cancel a part",
+    "withdraw rewards to another address",
+    "withdraw commission",
+    "fund the community pool",
+    "read parameters",
+]
 
 
 @pytest.mark.usefixtures("cosmjs_node")
 def test_cosmjs_signs_and_sends(noderpc_bank: BankNode) -> None:
-    command = ["node", str(SEND), noderpc_bank.url, noderpc_bank.mnemonic]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+    assert run("send.js", noderpc_bank.url, noderpc_bank.mnemonic) == STEPS
 
+
+@pytest.mark.usefixtures("cosmjs_node")
+def test_cosmjs_stakes(noderpc_bank: BankNode) -> None:
+    node = noderpc_bank
+
+    found = run("staking.js", node.url, node.mnemonic, node.validator)
+
+    assert found == [
+        f"{mode}: {each}" for mode in ("direct", "amino") for each in STAKING_STEPS
+    ]
+
+
+def run(script: str, *given: str) -> list[str]:
+    """Run a script, and return the names of its steps."""
+    command = ["node", str(COSMJS / script), *given]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
     assert ended.returncode == 0, ended.stderr
-    assert [json.loads(line)["step"] for line in ended.stdout.splitlines()] == STEPS
+    return [json.loads(line)["step"] for line in ended.stdout.splitlines()]
