@@ -43,8 +43,11 @@ PANIC = 111222
 Json = Any
 
 
-def genesis() -> Genesis:
-    """Return a development chain with short periods, so that they end during the test."""
+def genesis(double_sign: str = "0.7") -> Genesis:
+    """Return a development chain with short periods, so that they end during the test.
+
+    ``double_sign`` is the part of its tokens that a validator loses if it equivocates.
+    """
     state = json.loads(dev.app_state("cosmos", "40000000stake,20token", modules=True))
     state["staking"]["params"] |= {
         "unbonding_time": "500s",
@@ -55,7 +58,7 @@ def genesis() -> Genesis:
         "signed_blocks_window": "4",
         "downtime_jail_duration": "5s",
         "slash_fraction_downtime": "0.3",
-        "slash_fraction_double_sign": "0.7",
+        "slash_fraction_double_sign": double_sign,
     }
     own = GenesisValidator(KEY.address, KEY.public, 10)
     return Genesis(
@@ -76,10 +79,10 @@ class Sent:
 class Chain:
     """An application whose blocks have the given messages, and its state at each height."""
 
-    def __init__(self) -> None:
+    def __init__(self, began: Genesis | None = None) -> None:
         self.state, self.time = DictState(), GENESIS_TIME
         self.app = Bank(self.state)
-        self.state.apply(self.app.init_chain(genesis()).changes)
+        self.state.apply(self.app.init_chain(began or genesis()).changes)
         self.states = [dict(self.state)]
         self.times = [self.time]
 
