@@ -26,6 +26,8 @@ from .proto import ROUTES
 _NAME = "mint"
 _STORE = b"mint/"
 _MINTER, _PARAMS = b"\0", b"\1"
+# Key of the maximum supply, a parameter since SDK 0.54; absent if the supply is unlimited.
+_MAX_SUPPLY = b"max_supply"
 
 
 @record("MintParams")
@@ -94,6 +96,9 @@ def _mint(context: Context) -> None:
     provision = decimals.truncate(
         decimals.quo_int(minter.annual_provisions, params.blocks_per_year)
     )
+    if maximum := store.get(_MAX_SUPPLY):
+        left = int(maximum) - context.balances.supply(params.mint_denom)
+        provision = max(min(provision, left), 0)
     minted = (Coin(params.mint_denom, provision),) if provision else ()
     if minted:
         context.balances.mint(_NAME, minted)
@@ -107,6 +112,15 @@ def _mint(context: Context) -> None:
             amount=str(provision),
         )
     )
+
+
+def _max_supply(given: Item) -> int:
+    """Return the maximum supply of a genesis state; 0 if it is unlimited."""
+    text = given.text()
+    amount = given.read(lambda _: coins.parse_amount(text), "an amount") or 0
+    if amount < 0:
+        given.refuse("expected at least 0")
+    return amount
 
 
 def _query_params(ctx: QueryContext) -> bytes:
@@ -146,7 +160,9 @@ class MintModule(Module):
         for name in ("goal_bonded", "blocks_per_year"):
             if getattr(params, name) <= 0:
                 given[name].refuse("expected more than 0")
-        store = context.store(_STORE)
+        store, maximum = context.store(_STORE), _max_supply(given["max_supply"])
+        if maximum:
+            store.set(_MAX_SUPPLY, b"%d" % maximum)
         store.set(_MINTER, encode(minter))
         store.set(_PARAMS, encode(params))
         context.accounts.module(_NAME)

@@ -28,6 +28,8 @@ def init(context: Context, state: Item) -> None:
     params = _params(state["params"])
     staking.store.set(PARAMS, encode(params))
     staking.set_last_total_power(state["last_total_power"].whole_number(63))
+    for rotation in state["pending_consensus_key_rotations"]:
+        rotation.refuse("rotations of keys are not supported; export the state after them")
     is_exported = state["exported"].flag()
     tokens = {BONDED_POOL: 0, NOT_BONDED_POOL: 0}
     seen: set[bytes] = set()

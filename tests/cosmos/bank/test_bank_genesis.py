@@ -127,6 +127,7 @@ def modules() -> Json:
             "delegations": [{**pair, "shares": "5000000.0"}],
             "unbonding_delegations": [{**pair, "entries": [entry]}],
             "redelegations": [redelegation],
+            "pending_consensus_key_rotations": [],
             "exported": True,
         },
         "mint": {
@@ -138,6 +139,7 @@ def modules() -> Json:
                 "inflation_min": "0.07",
                 "goal_bonded": "0.67",
                 "blocks_per_year": "5",
+                "max_supply": "1000000000000000000000",
             },
         },
         "distribution": {

@@ -180,3 +180,30 @@ def test_too_few_keys_are_refused(version: str, tmp_path: Path) -> None:
     text = r"expected keys with more than two thirds of the voting power, got 70 of 130: put"
     with pytest.raises(ConfigurationError, match=text), started(tmp_path, dev=False):
         pass
+
+
+def changed(document: Document, module: str, **members: Json) -> str:
+    whole = json.loads(document.text)
+    whole["app_state"][module] |= members
+    return json.dumps(whole)
+
+
+@pytest.mark.parametrize(("above", "minted"), [(1, 1), (-5, 0)])
+def test_the_maximum_supply_is_not_exceeded(above: int, minted: int, tmp_path: Path) -> None:
+    document = Document("0.55.0", "single")
+    supply = document.supply["stake"]
+    params = {**document.state["mint"]["params"], "max_supply": str(supply + above)}
+    write_home(tmp_path, changed(document, "mint", params=params))
+    with started(tmp_path, dev=True) as client:
+        (found,) = rest(client, "bank/v1beta1/supply")["supply"]
+        assert amount(found) == supply + minted
+
+
+def test_pending_rotations_of_keys_are_refused(tmp_path: Path) -> None:
+    rotation = {"validator_address": "", "new_pubkey": None, "apply_height": "5"}
+    document = Document("0.55.0", "single")
+    text = changed(document, "staking", pending_consensus_key_rotations=[rotation])
+    write_home(tmp_path, text)
+    refusal = r"staking\.pending_consensus_key_rotations\[0\]: rotations of keys are not"
+    with pytest.raises(ConfigurationError, match=refusal), started(tmp_path, dev=True):
+        pass
