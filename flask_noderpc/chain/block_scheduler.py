@@ -199,19 +199,17 @@ class BlockScheduler:
         """Return true if a block is due without a pending transaction."""
         if self.schedule.empty_blocks or self._failed:
             return True
-        if not self.schedule.produces_first_block:
-            return False
+        height, schedule = self._store.reads.latest_height(), self.schedule
+        if height == 0 or schedule.manual or not schedule.proof_blocks:
+            return height == 0 and schedule.produces_first_block
         # CometBFT: consensus/state.go, needProofBlock.
-        height = self._store.reads.latest_height()
-        if height == 0 or not self.schedule.proof_blocks:
-            return height == 0
         written = self._store.reads.block_meta(height).header.app_hash
         results = self._store.reads.results(height)
         # An application may change its state in each block: without an interval, an empty
-        # block must not trigger another one.
-        if self.schedule.at_once and not results.tx_results:
-            return False
-        return results.app_hash != written
+        # block must not trigger another one, except the first one.
+        is_first = height == self._store.reads.initial_height()
+        has_cause = is_first or bool(results.tx_results) or not schedule.at_once
+        return has_cause and results.app_hash != written
 
     def _log_failure(self, error: BackendError) -> None:
         # Clients see this error, so leave out the store's path, which is only for the log.

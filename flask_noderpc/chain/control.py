@@ -153,8 +153,7 @@ class DevControl(Control):
     def rollback(self, depth: int) -> None:
         with self._lock:
             height = self._store.reads.latest_height() - depth
-            is_stored = height >= self._store.reads.initial_height()
-            height = height if is_stored else 0
+            height = 0 if height < self._store.reads.initial_height() else height
             self._resigning_producer("a chain that goes back").rewind(height)
             self._forget_failures()
             self._snapshots = {k: v for k, v in self._snapshots.items() if v.height <= height}
