@@ -205,11 +205,10 @@ class BlockScheduler:
         # CometBFT: consensus/state.go, needProofBlock.
         written = self._store.reads.block_meta(height).header.app_hash
         results = self._store.reads.results(height)
-        # An application may change its state in each block: without an interval, an empty
-        # block must not trigger another one, except the first one.
+        # An application may change its state in each block: an empty block must not trigger
+        # another one, except the first one.
         is_first = height == self._store.reads.initial_height()
-        has_cause = is_first or bool(results.tx_results) or not schedule.at_once
-        return has_cause and results.app_hash != written
+        return (is_first or bool(results.tx_results)) and results.app_hash != written
 
     def _log_failure(self, error: BackendError) -> None:
         # Clients see this error, so leave out the store's path, which is only for the log.

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import cache, partial
-from itertools import chain as chained
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +28,7 @@ from ...errors import InvalidSetting
 from ...lru import CacheMemory, LRUCache
 from ...settings import Settings
 from ..modules import MODULES, in_begin_order
-from ..rest.routes import REST_ROUTES, parse
+from ..rest.routes import REST_ROUTES, of_module
 from ..settings import CosmosSettings
 from ..staking.faults import FAULTS, Faults
 from . import consensus, queries, state
@@ -39,7 +38,7 @@ from .execute import DecodedTx, TxExecution, decode
 from .gas import GasMeter
 from .genesis import DEFAULT_PREFIX, GenesisReader, check_prefix, describe
 from .messages import BANK_HANDLERS, Handler, Registry
-from .module import Module
+from .module import Module, check_modules
 from .pending import PendingState, Recheck
 from .prices import Prices, parse_prices, show_prices
 from .state import (
@@ -102,6 +101,13 @@ class Bank(Application):
         # The configured failure, if a transaction of the block that is being committed had it.
         self._failed: TxError | None = None
         self._faults = Faults(self._latest)
+        check_modules(self.modules, self.handlers)
+        self._routes = tuple(
+            route
+            for each in self.modules
+            if each not in MODULES
+            for route in of_module(each.name, each.service, each.routes, each.queries)
+        )
 
     def info(self) -> AppInfo:
         latest = find_head(self._state.get)
@@ -253,12 +259,7 @@ class Bank(Application):
 
     @property
     def capabilities(self) -> Mapping[Capability[Any], Any]:
-        routes = (
-            parse(each.name, each.service, each.routes)
-            for each in self.modules
-            if each not in MODULES
-        )
-        return {REST_ROUTES: tuple(chained.from_iterable(routes)), FAULTS: self._faults}
+        return {REST_ROUTES: self._routes, FAULTS: self._faults}
 
     def sdk_prefix(self) -> str:
         return head(self._state).prefix

@@ -15,6 +15,7 @@ from ...backends.base.application import BlockRequest
 from ...domain.block import BlockIDFlag, DuplicateVoteEvidence
 from ...domain.validator import PublicKey, ValidatorUpdate
 from ...protocol.comet import hashes, key_types
+from ...protocol.comet.validators import MAX_TOTAL_POWER
 from .state import Branch
 
 _SETS, _SIGNING, _HELD = b"consensus/sets", b"consensus/signing", b"consensus/held"
@@ -134,13 +135,16 @@ def end(branch: Branch, updates: Iterable[ValidatorUpdate]) -> tuple[ValidatorUp
     """Store the validators after a block, and return the changes of those that take part in
     consensus.
 
-    Changes that would leave no validators are withheld, as no block could follow.
+    Changes are withheld as long as they would leave no validators, or more power than
+    CometBFT allows, as no block could follow.
     """
     (_, current, following), held = _sets(branch), _held(branch)
     after = _changed(following, updates)
     _write(branch, current, following, after)
     before = _powers(jsoncodec.unpack(branch.get(_SIGNING) or jsoncodec.pack([])))
-    signing = taking_part(after, held) or before
+    signing = taking_part(after, held)
+    if not 0 < sum(signing.values()) <= MAX_TOTAL_POWER:
+        signing = before
     branch.writes[_SIGNING] = jsoncodec.pack(_listed(signing))
     return _difference(before, signing)
 

@@ -53,10 +53,10 @@ def app_state(
     check_prefix(prefix)
     try:
         owned = coins.parse(each)
+        bonded = _bonded(each) if modules else None
+        return document(prefix, {key.public.address: owned for key in dev_keys()}, bonded)
     except InvalidCoins as error:
-        raise InvalidSetting(f"NODERPC_BANK_COINS = {each!r}: {error}") from None
-    bonded = _bonded(each) if modules else None
-    return document(prefix, {key.public.address: owned for key in dev_keys()}, bonded)
+        raise InvalidSetting(f"NODERPC_BANK_COINS = {each[:200]!r}: {error}") from None
 
 
 def _bonded(each: str) -> Coin | None:

@@ -70,7 +70,7 @@ class GenesisReader:
     """Reader of genesis documents for an application.
 
     ``prefix`` is the address prefix of a document without addresses; ``modules`` are all
-    modules of the application, in the order in which they begin; ``deliver`` executes the
+    modules of the application, in the order of their genesis states; ``deliver`` executes the
     transactions that create validators; ``held`` returns the validators' keys of a development
     node, and is ``None`` for other nodes.
     """
@@ -119,9 +119,10 @@ class GenesisReader:
         _write_balances(context, document["bank"])
         for module in modules:
             module.init_genesis(context, document[module.name])
-        for given in document["genutil"]["gen_txs"]:
+        txs = list(document["genutil"]["gen_txs"])
+        for given in txs:
             self._deliver(context, given)
-        for module in modules:
+        for module in modules if txs else ():
             module.end_genesis(context)
         return FirstState(branch, head, self._validators(context, genesis))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -15,32 +16,45 @@ from .genesis_json import Item
 T = TypeVar("T")
 
 STATUSES = {"BOND_STATUS_UNBONDED": 1, "BOND_STATUS_UNBONDING": 2, "BOND_STATUS_BONDED": 3}
-"""Numbers of the validator states, by name."""
+# Bits of the numbers that the SDK accepts.
+_DURATION_BITS, _INT_BITS, _DECIMAL_BITS = 63, 256, 315
+# No number of a genesis state is negative.
+_NUMBER = re.compile(r"([0-9]{1,100})(?:\.([0-9]{1,18}))?", re.ASCII)
 
-_MAX_SECONDS = 1 << 63
 
-
-def _scaled(text: str, places: int) -> int:
-    whole, _, fraction = text.partition(".")
-    return int(whole + fraction[:places].ljust(places, "0"))
+def _number(given: Item, text: str, places: int, bits: int, shown: str) -> int:
+    """Return a number with at most ``places`` decimals, in units of the last one."""
+    found = _NUMBER.fullmatch(text)
+    fraction = (found[2] or "") if found else ""
+    if found is None or len(fraction) > places:
+        given.refuse(f"expected {shown}, got {text[:80]!r}")
+    value = int(found[1] + fraction.ljust(places, "0"))
+    if value >> bits:
+        given.refuse(f"expected {shown} of at most {bits} bits, got {text[:80]!r}")
+    return value
 
 
 def _duration(given: Item) -> int:
     text = (given.text() or "0s").removesuffix("s")
-    duration = given.read(lambda _: _scaled(text, 9), "a duration")
-    if not 0 <= duration < _MAX_SECONDS:
-        given.refuse(f"expected a duration in seconds such as '1814400s', got {text[:80]!r}")
-    return duration
+    shown = "a duration in seconds such as '1814400s'"
+    return _number(given, text, 9, _DURATION_BITS, shown)
 
 
 def _decimal(given: Item) -> str:
-    text = given.text() or "0"
-    return str(given.read(lambda _: _scaled(text, 18), "a decimal number"))
+    shown = "a decimal number of at least 0"
+    return str(_number(given, given.text() or "0", 18, _DECIMAL_BITS, shown))
 
 
 def _amount(given: Item) -> str:
-    text = given.text() or "0"
-    return str(given.read(lambda _: int(text), "a whole number"))
+    shown = "a whole number of at least 0"
+    return str(_number(given, given.text() or "0", 0, _INT_BITS, shown))
+
+
+def _status(given: Item) -> int:
+    name = given.text() or "BOND_STATUS_UNSPECIFIED"
+    if name not in STATUSES:
+        given.refuse(f"expected {', '.join(STATUSES)}, got {name[:80]!r}")
+    return STATUSES[name]
 
 
 def _time(given: Item) -> int:
@@ -50,7 +64,7 @@ def _time(given: Item) -> int:
 
 _READ: dict[str, Callable[[Item], object]] = {
     "Any": lambda given: given.read(from_json, "a public key").any,
-    "BondStatus": lambda given: STATUSES.get(given.text(), 0),
+    "BondStatus": _status,
     "Dec": _decimal,
     "Duration": _duration,
     "Int": _amount,

@@ -3,16 +3,22 @@ modules of the SDK."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from ...errors import InvalidSetting
+from .accounts import FEE_COLLECTOR
 from .context import Context
 from .genesis_json import Item
 
 if TYPE_CHECKING:
     from .messages import Handler
     from .queries.request import Method
+
+
+# Names of the application's own parts of the state, and of the genesis document.
+_RESERVED = ("", "acc", "auth", "bank", "consensus", "genutil", "head", "old", "written")
 
 
 class Module:
@@ -39,11 +45,32 @@ class Module:
         :exc:`~flask_noderpc.cosmos.bank.genesis_json.InvalidState` if it is invalid."""
 
     def end_genesis(self, context: Context) -> None:
-        """Run after all modules have stored their state, and the transactions of the genesis
-        document were executed."""
+        """Run after the transactions of the genesis document, if it has any."""
 
     def begin_block(self, context: Context) -> None:
         """Run before the transactions of a block."""
 
     def end_block(self, context: Context) -> None:
         """Run after the transactions of a block."""
+
+
+def check_modules(modules: Iterable[Module], handlers: Iterable[Handler]) -> None:
+    """Raise :exc:`~flask_noderpc.errors.InvalidSetting` for a name that two modules use, or
+    that the application uses, too; ``handlers`` are the application's."""
+    taken = {("name", name): "the application" for name in _RESERVED}
+    taken["account", FEE_COLLECTOR] = "the application"
+    taken |= {("message", each.type.type_url): "the application" for each in handlers}
+    for module in modules:
+        used = [
+            ("name", module.name),
+            *(("account", name) for name in module.accounts),
+            *(("message", each.type.type_url) for each in module.handlers),
+            *(("query", f"{module.service}/{name}") for name in module.queries),
+        ]
+        for kind, name in used:
+            if owner := taken.get((kind, name)):
+                raise InvalidSetting(
+                    f"module {module.name!r}: expected another {kind} than {name!r}, which"
+                    f" {owner} has"
+                )
+            taken[kind, name] = f"module {module.name!r}"

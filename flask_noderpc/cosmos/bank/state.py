@@ -377,7 +377,8 @@ def _removed(
             if stop is not None and stored > stop:
                 return
             yield _unescaped(stored)
-        place = found[-1][0]
+        # A key may have an old value at each height: continue with the next key.
+        place = _old_prefix(_unescaped(found[-1][0])) + b"\xff"
 
 
 def _escaped(key: bytes) -> bytes:

@@ -72,7 +72,8 @@ def _add_validators(distribution: Distribution, state: Item) -> None:
     for each in state["validator_slash_events"]:
         validator = each["validator_address"].read(operator, "an address")
         slash = read(SlashEvent, each["validator_slash_event"])
-        distribution.set_slash_event(validator, each["height"].whole_number(), slash)
+        height, period = each["height"].whole_number(63), each["period"].whole_number()
+        distribution.set_slash_event(validator, height, period, slash)
 
 
 def _check_account(context: Context, state: Item, held: DecCoins) -> None:

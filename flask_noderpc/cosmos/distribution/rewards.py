@@ -17,7 +17,7 @@ from ..protocol import coins, dec_coins, decimals
 from ..protocol.coins import Coin, Coins
 from ..protocol.dec_coins import DecCoins
 from ..staking.records import Delegation, Validator
-from .errors import NO_DELEGATION_INFO
+from .errors import NO_DELEGATION_INFO, NO_VALIDATOR_INFO
 from .records import (
     AccumulatedCommission,
     CurrentRewards,
@@ -96,6 +96,9 @@ def end_period(distribution: Distribution, validator: Validator) -> int:
     """End the current period of a validator, and return its number."""
     operator = distribution.staking.operator(validator)
     current = distribution.current(operator)
+    if not current.period:
+        text = f"no current rewards for validator {validator.operator_address}"
+        raise TxError(NO_VALIDATOR_INFO, text)
     if validator.tokens:
         tokens = decimals.of(validator.tokens)
         ratio = dec_coins.quo_truncate(current.rewards, tokens)
@@ -140,7 +143,7 @@ def record_slash(distribution: Distribution, operator: bytes, fraction: int) -> 
     period = end_period(distribution, validator)
     _retain(distribution, operator, period)
     height = distribution.context.environment.height
-    distribution.set_slash_event(operator, height, SlashEvent(period, fraction))
+    distribution.set_slash_event(operator, height, period, SlashEvent(period, fraction))
 
 
 def begin_delegation(distribution: Distribution, delegator: bytes, operator: bytes) -> None:

@@ -153,10 +153,11 @@ class Distribution:
     def _slash_key(self, operator: bytes, height: int) -> bytes:
         return SLASH_EVENTS + sized(operator) + height.to_bytes(8)
 
-    def set_slash_event(self, operator: bytes, height: int, slash: SlashEvent) -> None:
+    def set_slash_event(
+        self, operator: bytes, height: int, period: int, slash: SlashEvent
+    ) -> None:
         """Store that a validator was slashed at a height."""
-        key = self._slash_key(operator, height) + slash.validator_period.to_bytes(8)
-        self.store.set(key, encode(slash))
+        self.store.set(self._slash_key(operator, height) + period.to_bytes(8), encode(slash))
 
     def slash_events(self, operator: bytes, first: int, last: int) -> Iterator[SlashEvent]:
         """Yield the slashes of a validator between two heights, inclusively."""

@@ -160,6 +160,11 @@ class MintModule(Module):
         for name in ("goal_bonded", "blocks_per_year"):
             if getattr(params, name) <= 0:
                 given[name].refuse("expected more than 0")
+        for name in ("inflation_rate_change", "inflation_max", "inflation_min", "goal_bonded"):
+            if getattr(params, name) > decimals.ONE:
+                given[name].refuse("expected a number from 0 to 1")
+        if params.inflation_min > params.inflation_max:
+            given["inflation_min"].refuse("expected at most inflation_max")
         store, maximum = context.store(_STORE), _max_supply(given["max_supply"])
         if maximum:
             store.set(_MAX_SUPPLY, b"%d" % maximum)

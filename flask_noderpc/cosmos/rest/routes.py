@@ -6,13 +6,15 @@ SDK: the ``google.api.http`` options in proto/cosmos.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 
 from ...backends.base.capabilities import Capability
+from ...errors import InvalidSetting, short_repr
 from ..distribution import proto as distribution
 from ..evidence import proto as evidence
 from ..mint import proto as mint
+from ..protocol.proto import MESSAGES
 from ..slashing import proto as slashing
 from ..staking import proto as staking
 
@@ -68,6 +70,7 @@ _MODULES = {
     "staking": staking.ROUTES,
 }
 _PARAMETER = re.compile(r"\{(\w+)(=\*\*)?\}")
+_ROW = re.compile(r"(GET|POST) ((?:/(?:[\w-]+|\{\w+(?:=\*\*)?\})){2,}) (\w+)", re.ASCII)
 
 BROADCAST = f"/{_SERVICES['tx']}/BroadcastTx"
 """The method that sends a transaction, which is not a query."""
@@ -97,15 +100,42 @@ def parse(module: str, service: str, rows: str) -> Iterator[Route]:
     whose last word is a method of the gRPC service.
 
     The names of the method's messages are ``module.MethodRequest`` and
-    ``module.MethodResponse``.
+    ``module.MethodResponse``. Raise :exc:`~flask_noderpc.errors.InvalidSetting` for another
+    row.
     """
-    for line in filter(None, rows.split("\n")):
-        http_method, template, name = line.split()
+    for line in filter(None, map(str.strip, rows.split("\n"))):
+        row = _ROW.fullmatch(line)
+        if row is None:
+            raise InvalidSetting(
+                f"module {module}: expected REST rows such as"
+                f" 'GET /acme/vaults/v1/vaults/{{owner}} Vault', got {short_repr(line)}"
+            )
+        http_method, template, name = row.groups()
         pattern = _PARAMETER.sub(
             lambda found: f"(?P<{found[1]}>{'.*' if found[2] else '[^/]*'})", template
         )
         names = f"{module}.{name}Request", f"{module}.{name}Response"
         yield Route(http_method, re.compile(pattern), f"/{service}/{name}", *names)
+
+
+def of_module(module: str, service: str, rows: str, queries: Container[str]) -> Iterator[Route]:
+    """Yield the routes of a user's module, whose ``queries`` have these names; raise
+    :exc:`~flask_noderpc.errors.InvalidSetting` for a row that could not be served."""
+    for route in parse(module, service, rows):
+        method = route.path.rpartition("/")[2]
+        missing = [each for each in (route.request, route.response) if each not in MESSAGES]
+        if method not in queries or missing:
+            raise InvalidSetting(
+                f"module {module}: expected a query {method}, and the declared messages"
+                f" {route.request} and {route.response}, as REST rows name it"
+            )
+        fields = {field.name for field in MESSAGES[route.request]}
+        for name in route.pattern.groupindex.keys() - fields:
+            raise InvalidSetting(
+                f"module {module}: expected parameters that are fields of {route.request}, got"
+                f" {name} in a REST row"
+            )
+        yield route
 
 
 def _routes() -> Iterator[Route]:

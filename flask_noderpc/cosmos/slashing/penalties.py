@@ -9,6 +9,7 @@ from ..bank.errors import TxError
 from ..protocol import decimals
 from ..staking import slashing as tokens
 from ..staking import validators
+from ..staking.records import UNBONDED
 from .errors import NOT_JAILED, SELF_DELEGATION_TOO_LOW, VALIDATOR_JAILED
 from .state import SigningInfo, Slashing
 
@@ -20,12 +21,13 @@ def handle_vote(slashing: Slashing, vote: VoteInfo) -> None:
     """Count a block that a validator signed or missed; slash and jail the validator if it
     missed too many."""
     validator = slashing.staking.find_by_consensus_address(vote.address)
-    # The SDK ends the chain if a validator of the last block does not exist any more.
-    if validator is None or validator.jailed:
+    info = slashing.find_info(vote.address)
+    # The SDK ends the chain if a validator of the last block does not exist any more, or has no
+    # record.
+    if validator is None or validator.jailed or info is None:
         return
     context, params = slashing.context, slashing.params()
     height = context.environment.height
-    info = slashing.info(vote.address)
     index = info.index_offset % params.signed_blocks_window
     info.index_offset += 1
     if slashing.has_missed(vote.address, index) != vote.is_missing:
@@ -42,7 +44,9 @@ def handle_vote(slashing: Slashing, vote: VoteInfo) -> None:
             )
         )
     is_window_over = height > info.start_height + params.signed_blocks_window
-    if is_window_over and info.missed_blocks_counter > params.most_missed:
+    has_missed = info.missed_blocks_counter > params.most_missed
+    # The SDK also ends the chain if the validator was unbonded after its last vote.
+    if is_window_over and has_missed and validator.status != UNBONDED:
         _punish_downtime(slashing, vote, info, shown)
     slashing.set_info(vote.address, info)
 

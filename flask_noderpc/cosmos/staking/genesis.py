@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import replace
+
 from ..bank.context import Context
 from ..bank.genesis_json import Item
 from ..bank.genesis_values import read
-from ..protocol import coins
+from ..protocol import coins, decimals
 from ..protocol.coins import Coin
 from ..protocol.records import encode
 from . import validators
@@ -24,6 +27,8 @@ from .state import BONDED_POOL, NOT_BONDED_POOL, PARAMS, Staking
 
 def init(context: Context, state: Item) -> None:
     """Store the state; raise :exc:`~flask_noderpc.cosmos.bank.genesis_json.InvalidState`."""
+    # SDK: the state begins at height 0, also if the first block has another height.
+    context = replace(context, environment=replace(context.environment, height=0))
     staking = Staking(context)
     params = _params(state["params"])
     staking.store.set(PARAMS, encode(params))
@@ -43,6 +48,7 @@ def init(context: Context, state: Item) -> None:
         tokens[pool] += validator.tokens
     for each in state["delegations"]:
         _add_delegation(staking, each, is_exported=is_exported)
+    _check_shares(staking, state)
     tokens[NOT_BONDED_POOL] += _add_unbondings(staking, state)
     _add_redelegations(staking, state)
     for name, amount in tokens.items():
@@ -59,6 +65,8 @@ def _params(given: Item) -> Params:
     for name in ("unbonding_time", "max_validators", "max_entries"):
         if not getattr(params, name):
             given[name].refuse("expected more than 0")
+    if params.min_commission_rate > decimals.ONE:
+        given["min_commission_rate"].refuse("expected a number from 0 to 1")
     return params
 
 
@@ -72,8 +80,15 @@ def _validator(staking: Staking, given: Item) -> Validator:
         given["jailed"].refuse("expected no validator that is bonded and jailed")
     if not validator.delegator_shares and validator.status != UNBONDING:
         given["delegator_shares"].refuse("expected more than 0")
-    if validator.tokens < 0:
-        given["tokens"].refuse("expected at least 0")
+    rates, shown = (
+        validator.commission.commission_rates,
+        given["commission"]["commission_rates"],
+    )
+    if rates.max_rate > decimals.ONE:
+        shown["max_rate"].refuse("expected a number from 0 to 1")
+    for name in ("rate", "max_change_rate"):
+        if getattr(rates, name) > rates.max_rate:
+            shown[name].refuse("expected at most max_rate")
     return validator
 
 
@@ -94,11 +109,29 @@ def _add_delegation(staking: Staking, given: Item, *, is_exported: bool) -> None
     operator = given["validator_address"].read(staking.parse_operator, "an address")
     if staking.find_validator(operator) is None:
         given["validator_address"].refuse("expected the address of a validator in this state")
+    if not delegation.shares:
+        given["shares"].refuse("expected more than 0")
+    if staking.find_delegation(delegator, operator) is not None:
+        given.refuse("expected one delegation of each delegator to a validator")
     for hooks in () if is_exported else staking.hooks:
         hooks.before_delegation_created(staking.context, delegator, operator)
     staking.set_delegation(delegation)
     for hooks in () if is_exported else staking.hooks:
         hooks.after_delegation_modified(staking.context, delegator, operator)
+
+
+def _check_shares(staking: Staking, state: Item) -> None:
+    shares = Counter[str]()
+    for each in state["delegations"]:
+        delegation = read(Delegation, each)
+        shares[delegation.validator_address] += delegation.shares
+    for each in state["validators"]:
+        validator = read(Validator, each)
+        found = shares[validator.operator_address]
+        if found != validator.delegator_shares:
+            each["delegator_shares"].refuse(
+                f"expected {decimals.show(found)}, the sum of the shares of its delegations"
+            )
 
 
 def _add_unbondings(staking: Staking, state: Item) -> int:
@@ -141,8 +174,8 @@ def _set_last_powers(staking: Staking, state: Item) -> None:
     for each in state["last_validator_powers"]:
         operator = each["address"].read(staking.parse_operator, "an address")
         validator = staking.find_validator(operator)
-        if validator is None:
-            each["address"].refuse("expected the address of a validator in this state")
+        if validator is None or not validator.is_bonded:
+            each["address"].refuse("expected the address of a bonded validator in this state")
         power = each["power"].whole_number(63)
         staking.set_last_power(operator, power)
         staking.context.validator_updates.append(validator.update(power))

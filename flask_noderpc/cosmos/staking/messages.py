@@ -153,11 +153,10 @@ def _create_validator(context: Context, message: Values) -> None:
     description = Description(**message["description"])
     _check_lengths(description)
     allowed = context.environment.head.key_types
-    if ED25519 not in allowed or not isinstance(key, keys.Ed25519Key):
-        kind = "ed25519" if isinstance(key, keys.Ed25519Key) else "secp256k1"
-        if kind not in allowed:
-            text = f"got: {kind}, expected: [{' '.join(allowed)}]"
-            raise TxError(PUB_KEY_TYPE_NOT_SUPPORTED, text)
+    kind = _TYPES.get(key.type_url, "PubKeyMultisigThreshold")
+    if kind not in allowed:
+        text = f"got: {kind}, expected: [{' '.join(allowed)}]"
+        raise TxError(PUB_KEY_TYPE_NOT_SUPPORTED, text)
     validator = Validator(
         message["validator_address"],
         message["pubkey"],
@@ -183,6 +182,10 @@ def add_validator(staking: Staking, operator: bytes, validator: Validator) -> No
     staking.add_to_powers(validator)
     for hooks in staking.hooks:
         hooks.after_validator_created(staking.context, operator)
+
+
+# Names of the types of keys in consensus parameters; a multisig key has another name.
+_TYPES = {keys.Ed25519Key.type_url: ED25519, keys.Secp256k1Key.type_url: "secp256k1"}
 
 
 def _consensus_key(given: AnyValue) -> keys.Key:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 from ..bank.errors import INTERNAL, TxError
 from ..protocol import decimals
 from . import delegations, validators
@@ -14,6 +16,8 @@ from .records import (
     UnbondingEntry,
 )
 from .state import BONDED_POOL, NOT_BONDED_POOL, Staking, pool_of
+
+log = logging.getLogger(__name__)
 
 
 def slash(staking: Staking, address: bytes, height: int, power: int, fraction: int) -> int:
@@ -43,11 +47,18 @@ def slash(staking: Staking, address: bytes, height: int, power: int, fraction: i
     if not burned:
         return 0
     share = decimals.quo_round_up(decimals.of(burned), decimals.of(validator.tokens))
-    for hooks in staking.hooks:
-        hooks.before_validator_slashed(staking.context, operator, min(share, decimals.ONE))
+    _announce(staking, operator, min(share, decimals.ONE))
     validators.remove_tokens(staking, validator, burned)
     staking.burn(pool_of(validator), burned)
     return burned
+
+
+def _announce(staking: Staking, operator: bytes, fraction: int) -> None:
+    for hooks in staking.hooks:
+        try:
+            hooks.before_validator_slashed(staking.context, operator, fraction)
+        except TxError as error:
+            log.error("a module can't follow the slashing of a validator: %s", error.log)
 
 
 def _is_slashed(
@@ -103,8 +114,10 @@ def _slash_redelegation(
         if delegation is None:
             continue
         shares = min(shares, delegation.shares)
+        # The validator may be removed with its last shares, where the SDK ends the chain.
+        is_bonded = staking.validator(operator).is_bonded
         burned = delegations.unbond(staking, delegator, operator, shares)
-        if staking.validator(operator).is_bonded:
+        if is_bonded:
             bonded += burned
         else:
             not_bonded += burned
@@ -119,10 +132,12 @@ def _slash_undelegated(
     """Slash tokens that were undelegated after they were moved to a validator; return what was
     taken, at most ``amount``."""
     unbonding = staking.find_unbonding(delegator, operator)
+    if unbonding is None:
+        return 0
     left = amount
-    for entry in unbonding.entries if unbonding is not None else ():
+    for entry in unbonding.entries:
         taken = min(left, entry.balance)
-        if taken and unbonding is not None and _is_slashed(staking, entry, height):
+        if taken and _is_slashed(staking, entry, height):
             left -= taken
             entry.balance -= taken
             staking.set_unbonding(unbonding)

@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from functools import cached_property
 
 from ...domain.time import to_text
+from ...protocol.comet.validators import MAX_TOTAL_POWER
 from ...protocol.protobuf import Message, int64, integer, string
 from ..bank.context import Context
-from ..bank.errors import Panic, TxError
+from ..bank.errors import INVALID_REQUEST, Panic, TxError
 from ..protocol.coins import Coin, Coins
 from ..protocol.records import decode, encode
 from .errors import NO_DELEGATION, NO_REDELEGATION, NO_UNBONDING_DELEGATION, NO_VALIDATOR
@@ -156,7 +157,14 @@ class Staking:
         return power_key(validator.potential_power, self.operator(validator))
 
     def add_to_powers(self, validator: Validator) -> None:
-        """Add a validator to the index by power, unless it is jailed."""
+        """Add a validator to the index by power, unless it is jailed; raise :exc:`TxError` for
+        a power that CometBFT does not allow."""
+        if validator.potential_power > MAX_TOTAL_POWER:
+            raise TxError(
+                INVALID_REQUEST,
+                f"expected a voting power of at most {MAX_TOTAL_POWER}, got"
+                f" {validator.potential_power}",
+            )
         if not validator.jailed:
             self.store.set(self._power_key(validator), self.operator(validator))
 

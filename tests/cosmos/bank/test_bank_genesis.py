@@ -21,6 +21,7 @@ from flask_noderpc.errors import ConfigurationError
 from flask_noderpc.testing.chains import DictState
 
 from ...chain.fixtures import GENESIS_TIME, key
+from .test_bank import run_block
 
 Json = Any
 Path = tuple[str | int, ...]
@@ -105,7 +106,10 @@ def modules() -> Json:
         "description": {"moniker": "one"},
         "unbonding_height": "0",
         "unbonding_time": "1970-01-01T00:00:00Z",
-        "commission": {"commission_rates": {"rate": "0.1"}, "update_time": time},
+        "commission": {
+            "commission_rates": {"rate": "0.1", "max_rate": "0.2"},
+            "update_time": time,
+        },
         "min_self_delegation": "1",
         "unbonding_ids": ["1"],
     }
@@ -214,16 +218,18 @@ def paths(value: Json, before: Path = ()) -> Iterator[Path]:
         yield from paths(each, (*before, name))
 
 
-def init(state: Json, *, validators: bool = True) -> None:
+def init(state: Json, *, validators: bool = True) -> tuple[Bank, DictState]:
     own = GenesisValidator(key(1).address, key(1).public, 5)
-    Bank(DictState()).init_chain(
-        Genesis(
-            "chain",
-            GENESIS_TIME,
-            validators=(own,) if validators else (),
-            app_state=json.dumps(state).encode(),
-        )
+    stored = DictState()
+    app = Bank(stored)
+    genesis = Genesis(
+        "chain",
+        GENESIS_TIME,
+        validators=(own,) if validators else (),
+        app_state=json.dumps(state).encode(),
     )
+    stored.apply(app.init_chain(genesis).changes)
+    return app, stored
 
 
 WHOLE = whole_state()
@@ -263,11 +269,15 @@ def refused(path: Path, value: Json) -> None:
         at = at[step]
     at[last] = value
     try:
-        init(state)
+        app, stored = init(state)
     except ConfigurationError as error:
         text = str(error).removeprefix("app_state of the genesis document: ")
         assert text.startswith((str(path[0]), *UNFIT))
         assert len(text) < 600
+        return
+    # A chain that starts must not halt.
+    for height in range(1, 5):
+        run_block(app, stored, height)
 
 
 def test_the_whole_state_is_taken() -> None:
