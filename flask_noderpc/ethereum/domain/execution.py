@@ -309,6 +309,7 @@ class Outcome:
 
 REVERTED = "execution reverted"
 OUT_OF_GAS = "out of gas"
+CODE_OUT_OF_GAS = "contract creation code storage out of gas"
 
 
 @dataclass(frozen=True, slots=True)

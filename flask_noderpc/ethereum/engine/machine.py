@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...protocol.secp256k1eth import ORDER
-from ..domain.execution import CONSOLE, DELEGATION, Outcome
+from ..domain.execution import CODE_OUT_OF_GAS, CONSOLE, DELEGATION, Outcome
 from ..domain.records import BLOB, GAS_PER_BLOB, Authorization
 from ..protocol.crypto import authority_of
 from ..protocol.execution import created_address
@@ -283,7 +283,7 @@ class Machine:
             raise Failure("invalid code: must not begin with 0xef")
         gas = _CODE_BYTE * len(code)
         if gas > frame.gas_left:
-            raise Failure("contract creation code storage out of gas")
+            raise Failure(CODE_OUT_OF_GAS)
         frame.gas_left -= gas
         self._state.set_code(frame.to, code)
 

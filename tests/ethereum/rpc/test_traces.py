@@ -476,8 +476,8 @@ def test_a_call_is_traced_on_a_state_and_in_a_block_that_are_otherwise(node: Nod
             "debug_traceCall",
             [_SPIN, "latest", {"tracer": "{step: function() {}}"}],
             "tracer: expected one of callTracer, flatCallTracer, prestateTracer, 4byteTracer,"
-            " noopTracer, muxTracer, got '{step: function() {}}'; tracers in JavaScript are not"
-            " supported",
+            " noopTracer, muxTracer, erc7562Tracer, got '{step: function() {}}'; tracers in"
+            " JavaScript are not supported",
         ),
         (
             "debug_traceCall",

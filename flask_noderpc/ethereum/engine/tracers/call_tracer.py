@@ -11,7 +11,15 @@ from typing import Any
 
 from .... import jsoncodec
 from ....protocol.secp256k1eth import keccak
-from ...domain.execution import REVERTED, EmittedLog, Environment, Message, Outcome
+from ...domain.execution import (
+    CODE_OUT_OF_GAS,
+    OUT_OF_GAS,
+    REVERTED,
+    EmittedLog,
+    Environment,
+    Message,
+    Outcome,
+)
 from ..base import World, reason
 from ..frames import Frame, Tracer
 from .base import MultiTracer, OutputLimit, Recorder, TracerConfig, data
@@ -204,8 +212,8 @@ def _drop_logs(top: dict[str, Any], *, failed: bool) -> None:
 _ENTRY_BYTES = 512
 # Parity's error texts by the beginning of geth's.
 _PARITY = {
-    "contract creation code storage out of gas": "Out of gas",
-    "out of gas": "Out of gas",
+    CODE_OUT_OF_GAS: "Out of gas",
+    OUT_OF_GAS: "Out of gas",
     "gas uint64 overflow": "Out of gas",
     "max code size exceeded": "Out of gas",
     "invalid jump destination": "Bad jump destination",

@@ -14,12 +14,13 @@ from ....wire.params import ParamField
 from ...domain.execution import BlockChanges, Overrides
 from ...engine.tracers.base import TracerConfig
 from ...engine.tracers.call_tracer import CallTracer, FlatCalls
+from ...engine.tracers.erc7562 import DEFAULT_IGNORED, Erc7562
 from ...engine.tracers.others import FourByte, Mux, Noop
 from ...engine.tracers.prestate import Prestate
 from ...engine.tracers.struct_logger import StructLogger
 from ..errors import EvmError
 from .call_objects import BlockOverride, StateOverride
-from .params import Index, MemberNames, mismatch
+from .params import Index, MemberNames, Quantity, mismatch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,10 +114,18 @@ def _options(value: Mapping[str, Any]) -> dict[str, Any]:
 
 def _typed(members: Mapping[str, Any], name: str, kind: type, go_name: str, of: str) -> Any:
     value = members.get(name)
-    if value is None or type(value) is kind:
+    is_int64 = isinstance(value, int) and -(1 << 63) <= value < 1 << 63
+    if value is None or (type(value) is kind and (kind is not int or is_int64)):
         return value
     text = str(mismatch(value, go_name))
-    raise ValueError(text.replace("Go value", f"Go struct field {of}.{name}"))
+    if kind is int:
+        text = text.replace("number", f"number {value}")
+    raise ValueError(_of_field(text, f"{of}.{name}"))
+
+
+def _of_field(text: str, name: str) -> str:
+    """Return an error about a value as an error about a member of an object."""
+    return text.replace("Go value", f"Go struct field {name}")
 
 
 def _tracer_named(name: str, config: Any) -> TracerConfig:
@@ -164,6 +173,24 @@ def _mux(config: Mapping[str, Any]) -> TracerConfig:
     return Mux({name: _tracer_named(name, options) for name, options in config.items()})
 
 
+def _erc7562(config: Mapping[str, Any]) -> TracerConfig:
+    config = MemberNames("stackTopItemsSize", "ignoredOpcodes", "withLog").of(config)
+    of = "erc7562TracerConfig"
+    try:
+        size = _typed(config, "stackTopItemsSize", int, "int", of)
+        given = _typed(config, "ignoredOpcodes", list, "[]hexutil.Uint64", of)
+        with_log = _typed(config, "withLog", bool, "bool", of)
+        opcodes = map(Quantity().from_json, given or ())
+        # The last byte of a number counts, as in geth.
+        ignored = frozenset(opcode & 0xFF for opcode in opcodes)
+    except ValueError as error:
+        raise EvmError(_of_field(str(error), f"{of}.ignoredOpcodes")) from None
+    # No more than the topmost word is ever read, so other sizes make no difference.
+    if size is not None and size < 0:
+        raise EvmError(f"stackTopItemsSize: expected a number of at least 0, got {size}")
+    return Erc7562(DEFAULT_IGNORED if given is None else ignored, bool(with_log))
+
+
 _TRACERS: dict[str, Callable[[Mapping[str, Any]], TracerConfig]] = {
     "callTracer": _call_tracer,
     "flatCallTracer": _flat_calls,
@@ -171,6 +198,7 @@ _TRACERS: dict[str, Callable[[Mapping[str, Any]], TracerConfig]] = {
     "4byteTracer": lambda _: FourByte(),
     "noopTracer": lambda _: Noop(),
     "muxTracer": _mux,
+    "erc7562Tracer": _erc7562,
 }
 
 _SMALL = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "\u03bcs": 1e-6, "ms": 1e-3}
