@@ -192,6 +192,8 @@ PROGRAMS = {
     + LONG_CODE,
     "collision": program(0, 0, 0, 0, "CREATE2", 0, 0, 0, 0, "CREATE2 ISZERO"),
     "no value": program(0, 0, 1 << 100, "CREATE"),
+    "too long code": program(1 << 64, 0, 0, "CREATE"),
+    "long code far away": program(1 << 20, 1 << 63, 0, "CREATE"),
     "block": program(
         "ORIGIN NUMBER TIMESTAMP COINBASE BASEFEE SELFBALANCE GASPRICE GASLIMIT DIFFICULTY"
         " CHAINID BLOBBASEFEE",

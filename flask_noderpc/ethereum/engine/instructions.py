@@ -479,6 +479,8 @@ def _creating(kind: str) -> OfFrame:
         value, start, size = stack.pop(), stack.pop(), stack.pop()
         salt = stack.pop() if is_salted else 0
         frame.fail_if_static()
+        # geth checks first whether the end of the memory is a number of 64 bits.
+        frame.growth(start + size if size else 0)
         word_gas = execution.environment.fork.initcode_word_gas
         if word_gas and size > 2 * execution.environment.code_size_limit:
             # geth: core/vm/gas_table.go.
