@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ...protocol.comet.messages import MESSAGES as COMET_MESSAGES
-from ...protocol.protobuf import Messages
+from ...protocol.protobuf import Message, Messages
 
 _TEXT = """
 message Any { string type_url = 1; bytes value = 2; }
@@ -299,3 +299,25 @@ def declare(text: str) -> None:
 _HEADER, _BLOCK = MESSAGES["Header"], MESSAGES["Block"]
 MESSAGES["SdkHeader"] = *_HEADER[:-1], replace(_HEADER[-1], type="string")
 MESSAGES["SdkBlock"] = replace(_BLOCK[0], type="SdkHeader"), *_BLOCK[1:]
+
+NUMBERS = ("uint64", "int64", "uint32", "int32")
+"""Field types whose repeated values may be packed into one occurrence."""
+
+
+def unpacked(given: list[int | bytes]) -> list[int]:
+    """Return the numbers of a repeated field from its occurrences."""
+    found: list[int] = []
+    for each in given:
+        if isinstance(each, int):
+            found.append(each)
+            continue
+        # A packed field is a sequence of varints; a tag before each makes it a message to
+        # parse.
+        at = 0
+        while at < len(each):
+            end = at
+            while end < len(each) - 1 and each[end] & 0x80:
+                end += 1
+            found.append(Message(b"\x08" + each[at : end + 1]).integer(1))
+            at = end + 1
+    return found

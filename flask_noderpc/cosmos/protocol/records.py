@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from ...domain.time import SECOND
 from ...protocol.protobuf import Field, Malformed, Message, fields, int64
 from .fields import ANY, COIN
-from .proto import ENUMS, MESSAGES
+from .proto import ENUMS, MESSAGES, NUMBERS, unpacked
 
 T = TypeVar("T")
 
@@ -66,7 +66,7 @@ def _reader(field: Field) -> Callable[[list[Any]], Any]:
     """Return the function that reads a field's value from its occurrences."""
     one = _value_reader(field.type)
     if field.repeated:
-        if field.type in _NUMBERS:
+        if field.type in NUMBERS:
             return lambda found: [one(each) for each in unpacked(found)]
         return lambda found: [one(each) for each in found]
     if field.type in _CLASSES:
@@ -82,28 +82,6 @@ def _value_reader(name: str) -> Callable[[Any], Any]:
     if name in ENUMS:
         return int
     return _READERS[name]
-
-
-_NUMBERS = ("uint64", "int64", "uint32", "int32")
-
-
-def unpacked(given: list[int | bytes]) -> list[int]:
-    """Return the numbers of a repeated field, which may be packed into one occurrence."""
-    found: list[int] = []
-    for each in given:
-        if isinstance(each, int):
-            found.append(each)
-            continue
-        # A packed field is a sequence of varints; a tag before each makes it a message to
-        # parse.
-        at = 0
-        while at < len(each):
-            end = at
-            while end < len(each) - 1 and each[end] & 0x80:
-                end += 1
-            found.append(Message(b"\x08" + each[at : end + 1]).integer(1))
-            at = end + 1
-    return found
 
 
 def _nanoseconds(data: bytes) -> int:

@@ -12,7 +12,7 @@ from typing import Any
 
 from ...domain.time import SECOND, to_text
 from ...protocol.protobuf import Field, Malformed, Message, fields, int64
-from ..protocol.proto import ENUMS, MESSAGES
+from ..protocol.proto import ENUMS, MESSAGES, NUMBERS, unpacked
 
 _MAX_DEPTH = 64
 _DECIMALS = 18
@@ -38,7 +38,8 @@ def write(name: str, data: bytes, depth: int = _MAX_DEPTH) -> dict[str, Any]:
 
 def _field(field: Field, given: list[int | bytes], depth: int) -> Any:
     if field.repeated:
-        return [_value(field.type, each, depth) for each in _unpack_numbers(field, given)]
+        values = unpacked(given) if field.type in NUMBERS else given
+        return [_value(field.type, each, depth) for each in values]
     if field.type in _SCALARS or field.type in ENUMS:
         return _value(field.type, given[-1] if given else None, depth)
     if not given and field.mark != "!":
@@ -46,27 +47,6 @@ def _field(field: Field, given: list[int | bytes], depth: int) -> Any:
     # Protobuf merges several occurrences of a message field that is not repeated.
     joined = b"".join(each for each in given if isinstance(each, bytes))
     return _value(field.type, joined, depth)
-
-
-def _unpack_numbers(field: Field, given: list[int | bytes]) -> list[int | bytes]:
-    """Return the values of a repeated field; numbers may be packed into one occurrence."""
-    if field.type not in ("uint64", "int64", "uint32", "int32"):
-        return given
-    found: list[int | bytes] = []
-    for each in given:
-        if isinstance(each, int):
-            found.append(each)
-            continue
-        # A packed field is a sequence of varints; a tag before each makes it a message to
-        # parse.
-        at = 0
-        while at < len(each):
-            end = at
-            while end < len(each) - 1 and each[end] & 0x80:
-                end += 1
-            found.append(Message(b"\x08" + each[at : end + 1]).integer(1))
-            at = end + 1
-    return found
 
 
 def _value(kind: str, value: int | bytes | None, depth: int) -> Any:
