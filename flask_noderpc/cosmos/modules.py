@@ -24,7 +24,8 @@ _BEGIN_ORDER = ("mint", "distribution", "slashing", "evidence", "staking")
 
 
 def in_begin_order(modules: Iterable[Module]) -> list[Module]:
-    """Return modules in the order in which they begin a block; those of users come last."""
+    """Return modules in the order of their work at the beginning of a block; modules of
+    users come last."""
     return sorted(
         modules,
         key=lambda each: _BEGIN_ORDER.index(each.name) if each.name in _BEGIN_ORDER else 99,

@@ -31,7 +31,7 @@ from .sdk_chain import MNEMONICS, SDK
 RECORDING = BANK.with_name("simd_genesis.json.gz")
 VERSIONS = ("0.50.15", "0.53.8", "0.55.0")
 
-# Also words of the examples of BIP 39.
+# The last two are made of words in the examples of BIP 39.
 WORDS = (
     *MNEMONICS,
     "letter advice cage absurd amount doctor acoustic avoid letter advice cage above",

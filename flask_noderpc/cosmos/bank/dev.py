@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
+from ... import jsoncodec
 from ...chain.home import has_genesis, load
 from ...chain.source import DevAccounts, accounts_log, log
 from ...domain.genesis import Genesis
@@ -16,8 +19,10 @@ from ..protocol.coins import Coin, Coins, InvalidCoins
 from ..protocol.mnemonic import PrivateKey, derive
 from ..settings import CosmosSettings
 from ..staking.records import POWER_REDUCTION
+from ..staking.state import NOT_BONDED_POOL
+from .accounts import BASE, Params, module_address
 from .context import Codec
-from .genesis import DEFAULT_PREFIX, check_prefix, document, prefix_of, read_coins, state_of
+from .genesis import DEFAULT_PREFIX, check_prefix, prefix_of, read_coins, state_of
 
 MNEMONIC = "test test test test test test test test test test test junk"
 """The publicly known mnemonic of development chains, from which the EVM's development accounts
@@ -54,7 +59,7 @@ def app_state(
     try:
         owned = coins.parse(each)
         bonded = _bonded(each) if modules else None
-        return document(prefix, {key.public.address: owned for key in dev_keys()}, bonded)
+        return _document(prefix, {key.public.address: owned for key in dev_keys()}, bonded)
     except InvalidCoins as error:
         raise InvalidSetting(f"NODERPC_BANK_COINS = {each[:200]!r}: {error}") from None
 
@@ -66,6 +71,104 @@ def _bonded(each: str) -> Coin | None:
     if not denoms:
         return None
     return Coin("stake" if "stake" in denoms else denoms[0], _BONDED)
+
+
+def _document(prefix: str, owned: Mapping[bytes, Coins], bonded: Coin | None = None) -> bytes:
+    """Return the ``app_state`` of a chain with the coins ``owned``, by address.
+
+    With ``bonded``, the first account has delegated these coins to a validator, which gets the
+    key of the genesis document's first validator, and the state has the SDK's modules with
+    their default parameters.
+    """
+    show = Codec(prefix).show
+    accounts = [
+        {
+            "@type": BASE,
+            "address": show(address),
+            "pub_key": None,
+            "account_number": str(number),
+            "sequence": "0",
+        }
+        for number, address in enumerate(owned)
+    ]
+    params = {field.name: str(field.default) for field in fields(Params)}
+    state = {"auth": {"params": params, "accounts": accounts}}
+    if bonded is not None:
+        state |= _modules(prefix, next(iter(owned)), bonded)
+        owned = {**owned, module_address(NOT_BONDED_POOL): (bonded,)}
+    balances = [
+        {"address": show(address), "coins": _coins_json(owned[address])}
+        for address in sorted(owned)
+    ]
+    state["bank"] = {
+        "params": {"send_enabled": [], "default_send_enabled": True},
+        "balances": balances,
+        "supply": _coins_json(coins.add(*owned.values())),
+        "denom_metadata": [],
+        "send_enabled": [],
+    }
+    return jsoncodec.encode(state)
+
+
+def _coins_json(given: Coins) -> list[dict[str, str]]:
+    return [{"denom": coin.denom, "amount": str(coin.value)} for coin in given]
+
+
+def _modules(prefix: str, operator: bytes, bonded: Coin) -> dict[str, Any]:
+    """Return the genesis states of modules, with one validator."""
+    validator = {
+        "operator_address": Codec(f"{prefix}valoper").show(operator),
+        "consensus_pubkey": None,
+        "status": "BOND_STATUS_UNBONDED",
+        "tokens": str(bonded.value),
+        "delegator_shares": str(bonded.value),
+        "description": {"moniker": "noderpc"},
+        "commission": {
+            "commission_rates": {"rate": "0.1", "max_rate": "0.2", "max_change_rate": "0.01"}
+        },
+        "min_self_delegation": "1",
+    }
+    delegation = {
+        "delegator_address": Codec(prefix).show(operator),
+        "validator_address": validator["operator_address"],
+        "shares": str(bonded.value),
+    }
+    return {
+        "distribution": {"params": {"community_tax": "0.02", "withdraw_addr_enabled": True}},
+        "evidence": {},
+        "mint": {
+            "minter": {"inflation": "0.13"},
+            "params": {
+                "mint_denom": bonded.denom,
+                "inflation_rate_change": "0.13",
+                "inflation_max": "0.2",
+                "inflation_min": "0.07",
+                "goal_bonded": "0.67",
+                "blocks_per_year": "6311520",
+            },
+        },
+        "slashing": {
+            "params": {
+                "signed_blocks_window": "100",
+                "min_signed_per_window": "0.5",
+                "downtime_jail_duration": "600s",
+                "slash_fraction_double_sign": "0.05",
+                "slash_fraction_downtime": "0.01",
+            }
+        },
+        "staking": {
+            "params": {
+                "unbonding_time": "1814400s",
+                "max_validators": 100,
+                "max_entries": 7,
+                "historical_entries": 100,
+                "bond_denom": bonded.denom,
+                "min_commission_rate": "0",
+            },
+            "validators": [validator],
+            "delegations": [delegation],
+        },
+    }
 
 
 def accounts_of(genesis: Genesis) -> dict[str, Coins]:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import logging
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import starmap
-from typing import Any
 
 from ... import jsoncodec
 from ...domain.abci import ExecTxResult
@@ -22,9 +21,9 @@ from ..protocol.keys import from_json
 from ..protocol.responses import consensus_params
 from ..rest.reader import read as read_json
 from . import consensus, gas
-from .accounts import BASE, FEE_COLLECTOR, MODULE, Account, Params, module_address
+from .accounts import BASE, FEE_COLLECTOR, MODULE, Account, Params
 from .balances import METADATA
-from .context import Codec, Context, Environment
+from .context import Context, Environment
 from .errors import TxError
 from .genesis_json import InvalidState, Item, refuse_older
 from .genesis_values import encode as encode_value
@@ -35,7 +34,6 @@ DEFAULT_PREFIX = "cosmos"
 
 # Voting power of a development chain's own validator if the document names no other.
 _POWER = 10
-_NOT_BONDED_POOL = "not_bonded_tokens_pool"
 
 log = logging.getLogger(__name__)
 
@@ -211,8 +209,8 @@ def _takes_keys(document: Item) -> bool:
 
 
 def _with_own_keys(document: Item, genesis: Genesis) -> Item:
-    """Return a state in which each validator of x/staking without a key has the key of the
-    validator with the same index in the genesis document.
+    """Return a state where validators of x/staking without a key get the keys of the genesis
+    document's validators, by index.
 
     The genesis state of a development chain is made before its validator's key.
     """
@@ -368,101 +366,3 @@ def _write_balances(context: Context, bank: Item) -> None:
 
 def _sum(balance: Item, *parts: Coins) -> Coins:
     return balance.read(lambda _: coins.add(*parts), "coins")
-
-
-def document(prefix: str, owned: Mapping[bytes, Coins], bonded: Coin | None = None) -> bytes:
-    """Return the ``app_state`` of a chain with the coins ``owned``, by address.
-
-    With ``bonded``, the first account has delegated these coins to a validator, which gets the
-    key of the genesis document's first validator, and the state has the SDK's modules with
-    their default parameters.
-    """
-    show = Codec(prefix).show
-    accounts = [
-        {
-            "@type": BASE,
-            "address": show(address),
-            "pub_key": None,
-            "account_number": str(number),
-            "sequence": "0",
-        }
-        for number, address in enumerate(owned)
-    ]
-    params = {field.name: str(field.default) for field in fields(Params)}
-    state = {"auth": {"params": params, "accounts": accounts}}
-    if bonded is not None:
-        state |= _modules(prefix, next(iter(owned)), bonded)
-        owned = {**owned, module_address(_NOT_BONDED_POOL): (bonded,)}
-    balances = [
-        {"address": show(address), "coins": _coins_json(owned[address])}
-        for address in sorted(owned)
-    ]
-    state["bank"] = {
-        "params": {"send_enabled": [], "default_send_enabled": True},
-        "balances": balances,
-        "supply": _coins_json(coins.add(*owned.values())),
-        "denom_metadata": [],
-        "send_enabled": [],
-    }
-    return jsoncodec.encode(state)
-
-
-def _coins_json(given: Coins) -> list[dict[str, str]]:
-    return [{"denom": coin.denom, "amount": str(coin.value)} for coin in given]
-
-
-def _modules(prefix: str, operator: bytes, bonded: Coin) -> dict[str, Any]:
-    """Return the genesis states of modules, with one validator."""
-    validator = {
-        "operator_address": Codec(f"{prefix}valoper").show(operator),
-        "consensus_pubkey": None,
-        "status": "BOND_STATUS_UNBONDED",
-        "tokens": str(bonded.value),
-        "delegator_shares": str(bonded.value),
-        "description": {"moniker": "noderpc"},
-        "commission": {
-            "commission_rates": {"rate": "0.1", "max_rate": "0.2", "max_change_rate": "0.01"}
-        },
-        "min_self_delegation": "1",
-    }
-    delegation = {
-        "delegator_address": Codec(prefix).show(operator),
-        "validator_address": validator["operator_address"],
-        "shares": str(bonded.value),
-    }
-    return {
-        "distribution": {"params": {"community_tax": "0.02", "withdraw_addr_enabled": True}},
-        "evidence": {},
-        "mint": {
-            "minter": {"inflation": "0.13"},
-            "params": {
-                "mint_denom": bonded.denom,
-                "inflation_rate_change": "0.13",
-                "inflation_max": "0.2",
-                "inflation_min": "0.07",
-                "goal_bonded": "0.67",
-                "blocks_per_year": "6311520",
-            },
-        },
-        "slashing": {
-            "params": {
-                "signed_blocks_window": "100",
-                "min_signed_per_window": "0.5",
-                "downtime_jail_duration": "600s",
-                "slash_fraction_double_sign": "0.05",
-                "slash_fraction_downtime": "0.01",
-            }
-        },
-        "staking": {
-            "params": {
-                "unbonding_time": "1814400s",
-                "max_validators": 100,
-                "max_entries": 7,
-                "historical_entries": 100,
-                "bond_denom": bonded.denom,
-                "min_commission_rate": "0",
-            },
-            "validators": [validator],
-            "delegations": [delegation],
-        },
-    }

@@ -13,7 +13,6 @@ from ..protocol.coins import Coins
 from ..protocol.fields import Values, declared
 from ..protocol.messages import MessageType
 from ..protocol.proto import MESSAGES
-from . import proto as _declared  # noqa: F401
 from . import rewards
 from .errors import NO_COMMISSION, WITHDRAW_ADDRESS_DISABLED
 from .records import AccumulatedCommission, OutstandingRewards

@@ -14,7 +14,6 @@ from ..protocol.proto import MESSAGES
 from ..protocol.records import decode, encode
 from ..staking.records import Delegation, Validator
 from ..staking.state import sized
-from . import proto as _declared  # noqa: F401
 from . import rewards
 from .records import SlashEvent
 from .state import PARAMS, SLASH_EVENTS, STORE, Distribution

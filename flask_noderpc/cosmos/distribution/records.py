@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 
 from ..protocol.dec_coins import DecCoin
 from ..protocol.records import record
-from . import proto as _declared  # noqa: F401
 
 
 @record("DistributionParams")

@@ -132,7 +132,6 @@ def _handle(context: Context, found: Misbehavior) -> None:
     penalties.punish_double_sign(slashing, found.address, found.height, found.power)
     if not validator.jailed:
         penalties.jail(slashing, found.address)
-    info = slashing.info(found.address)
     info.jailed_until, info.tombstoned = _FOREVER, True
     slashing.set_info(found.address, info)
     shown = environment.consensus.show(found.address)

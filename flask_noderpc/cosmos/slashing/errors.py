@@ -13,4 +13,3 @@ NOT_JAILED = _code(5, "validator not jailed; cannot be unjailed")
 SELF_DELEGATION_TOO_LOW = _code(
     7, "validator's self delegation less than minimum; cannot be unjailed"
 )
-NO_SIGNING_INFO = _code(8, "no validator signing info found")

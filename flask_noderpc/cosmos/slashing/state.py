@@ -5,12 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..bank.context import Context
-from ..bank.errors import TxError
 from ..protocol import decimals
 from ..protocol.records import decode, encode, record
 from ..staking.state import Staking, sized
-from . import proto as _declared  # noqa: F401
-from .errors import NO_SIGNING_INFO
 
 STORE = b"slashing/"
 """Prefix of the module's keys."""
@@ -68,13 +65,6 @@ class Slashing:
         """Return how a validator signs, by its key's address; ``None`` if it never did."""
         stored = self.store.get(SIGNING_INFO + sized(address))
         return None if stored is None else decode(SigningInfo, stored)
-
-    def info(self, address: bytes) -> SigningInfo:
-        """Return how a validator signs; raise :exc:`TxError` if it never did."""
-        found = self.find_info(address)
-        if found is None:
-            raise TxError(NO_SIGNING_INFO)
-        return found
 
     def set_info(self, address: bytes, info: SigningInfo) -> None:
         """Store how a validator signs."""

@@ -22,7 +22,7 @@ from .records import (
     UnbondingDelegation,
     Validator,
 )
-from .state import BONDED_POOL, NOT_BONDED_POOL, PARAMS, Staking
+from .state import BONDED_POOL, NOT_BONDED_POOL, PARAMS, Staking, pool_of
 
 
 def init(context: Context, state: Item) -> None:
@@ -36,19 +36,8 @@ def init(context: Context, state: Item) -> None:
     for rotation in state["pending_consensus_key_rotations"]:
         rotation.refuse("rotations of keys are not supported; export the state after them")
     is_exported = state["exported"].flag()
-    tokens = {BONDED_POOL: 0, NOT_BONDED_POOL: 0}
-    seen: set[bytes] = set()
-    for each in state["validators"]:
-        validator = _validator(staking, each)
-        if validator.consensus_address in seen:
-            each["consensus_pubkey"].refuse("expected another key for each validator")
-        seen.add(validator.consensus_address)
-        _add_validator(staking, validator, is_exported=is_exported)
-        pool = BONDED_POOL if validator.is_bonded else NOT_BONDED_POOL
-        tokens[pool] += validator.tokens
-    for each in state["delegations"]:
-        _add_delegation(staking, each, is_exported=is_exported)
-    _check_shares(staking, state)
+    tokens = _add_validators(staking, state, is_exported=is_exported)
+    _add_delegations(staking, state, is_exported=is_exported)
     tokens[NOT_BONDED_POOL] += _add_unbondings(staking, state)
     _add_redelegations(staking, state)
     for name, amount in tokens.items():
@@ -92,18 +81,36 @@ def _validator(staking: Staking, given: Item) -> Validator:
     return validator
 
 
-def _add_validator(staking: Staking, validator: Validator, *, is_exported: bool) -> None:
-    staking.set_validator(validator)
-    staking.set_consensus_address(validator)
-    staking.add_to_powers(validator)
-    if not is_exported:
-        for hooks in staking.hooks:
-            hooks.after_validator_created(staking.context, staking.operator(validator))
-    if validator.status == UNBONDING:
-        staking.queue_validator(validator)
+def _add_validators(staking: Staking, state: Item, *, is_exported: bool) -> dict[str, int]:
+    """Store the validators, and return the tokens of their pools."""
+    tokens = {BONDED_POOL: 0, NOT_BONDED_POOL: 0}
+    for each in state["validators"]:
+        validator = _validator(staking, each)
+        if staking.find_by_consensus_address(validator.consensus_address) is not None:
+            each["consensus_pubkey"].refuse("expected another key for each validator")
+        validators.add(staking, validator, is_exported=is_exported)
+        if validator.status == UNBONDING:
+            staking.queue_validator(validator)
+        tokens[pool_of(validator)] += validator.tokens
+    return tokens
 
 
-def _add_delegation(staking: Staking, given: Item, *, is_exported: bool) -> None:
+def _add_delegations(staking: Staking, state: Item, *, is_exported: bool) -> None:
+    shares = Counter[str]()
+    for each in state["delegations"]:
+        delegation = _add_delegation(staking, each, is_exported=is_exported)
+        shares[delegation.validator_address] += delegation.shares
+    for each in state["validators"]:
+        operator = each["operator_address"].required_text()
+        validator = staking.validator(staking.parse_operator(operator))
+        if shares[operator] != validator.delegator_shares:
+            each["delegator_shares"].refuse(
+                f"expected {decimals.show(shares[operator])}, the sum of the shares of its"
+                " delegations"
+            )
+
+
+def _add_delegation(staking: Staking, given: Item, *, is_exported: bool) -> Delegation:
     delegation = read(Delegation, given)
     delegator = given["delegator_address"].read(staking.parse, "an address")
     operator = given["validator_address"].read(staking.parse_operator, "an address")
@@ -118,20 +125,7 @@ def _add_delegation(staking: Staking, given: Item, *, is_exported: bool) -> None
     staking.set_delegation(delegation)
     for hooks in () if is_exported else staking.hooks:
         hooks.after_delegation_modified(staking.context, delegator, operator)
-
-
-def _check_shares(staking: Staking, state: Item) -> None:
-    shares = Counter[str]()
-    for each in state["delegations"]:
-        delegation = read(Delegation, each)
-        shares[delegation.validator_address] += delegation.shares
-    for each in state["validators"]:
-        validator = read(Validator, each)
-        found = shares[validator.operator_address]
-        if found != validator.delegator_shares:
-            each["delegator_shares"].refuse(
-                f"expected {decimals.show(found)}, the sum of the shares of its delegations"
-            )
+    return delegation
 
 
 def _add_unbondings(staking: Staking, state: Item) -> int:

@@ -23,8 +23,7 @@ from ..protocol.coins import Coin
 from ..protocol.fields import AnyValue, Values, declared
 from ..protocol.messages import MessageType
 from ..protocol.proto import MESSAGES
-from . import delegations
-from . import proto as _declared  # noqa: F401
+from . import delegations, validators
 from .errors import (
     CHANGE_RATE_ABOVE_MAX,
     CHANGE_RATE_NEGATIVE,
@@ -164,7 +163,7 @@ def _create_validator(context: Context, message: Values) -> None:
         commission=Commission(CommissionRates(**rates), staking.now),
         min_self_delegation=message["min_self_delegation"],
     )
-    add_validator(staking, operator, validator)
+    validators.add(staking, validator)
     delegations.delegate(staking, operator, message["value"].value, None, validator)
     context.events.append(
         event(
@@ -173,15 +172,6 @@ def _create_validator(context: Context, message: Values) -> None:
             amount=str(message["value"]),
         )
     )
-
-
-def add_validator(staking: Staking, operator: bytes, validator: Validator) -> None:
-    """Store a new validator."""
-    staking.set_validator(validator)
-    staking.set_consensus_address(validator)
-    staking.add_to_powers(validator)
-    for hooks in staking.hooks:
-        hooks.after_validator_created(staking.context, operator)
 
 
 # Names of the types of keys in consensus parameters; a multisig key has another name.

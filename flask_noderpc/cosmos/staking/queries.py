@@ -15,7 +15,6 @@ from ..protocol import decimals
 from ..protocol.coins import Coin
 from ..protocol.proto import MESSAGES
 from ..protocol.records import decode, encode
-from . import proto as _declared  # noqa: F401
 from .records import Delegation, Redelegation, Validator
 from .state import (
     BONDED_POOL,

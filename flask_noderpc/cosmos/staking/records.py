@@ -14,7 +14,6 @@ from ..bank.errors import TxError
 from ..protocol import decimals
 from ..protocol.fields import AnyValue
 from ..protocol.records import record
-from . import proto as _declared  # noqa: F401
 from .errors import INSUFFICIENT_SHARES
 
 UNBONDED, UNBONDING, BONDED = 1, 2, 3

@@ -57,8 +57,9 @@ def _announce(staking: Staking, operator: bytes, fraction: int) -> None:
     for hooks in staking.hooks:
         try:
             hooks.before_validator_slashed(staking.context, operator, fraction)
-        except TxError as error:
-            log.error("a module can't follow the slashing of a validator: %s", error.log)
+        except (TxError, ArithmeticError) as error:
+            # The genesis state had no matching records.
+            log.error("a module can't follow the slashing of a validator: %s", error)
 
 
 def _is_slashed(

@@ -20,6 +20,15 @@ from .state import (
 )
 
 
+def add(staking: Staking, validator: Validator, *, is_exported: bool = False) -> None:
+    """Store a new validator; the modules' states of an exported one exist already."""
+    staking.set_validator(validator)
+    staking.set_consensus_address(validator)
+    staking.add_to_powers(validator)
+    for hooks in () if is_exported else staking.hooks:
+        hooks.after_validator_created(staking.context, staking.operator(validator))
+
+
 def add_tokens(staking: Staking, validator: Validator, tokens: int) -> int:
     """Add delegated tokens to a validator; return the new shares."""
     staking.remove_from_powers(validator)

@@ -78,7 +78,7 @@ class Chain:
             key: value
             for key, value in self.state.items()
             if not key.startswith((*NOT_EXPORTED, *OWN))
-            # A chunk in which a validator has missed nothing is not exported.
+            # A chunk without missed blocks is not exported.
             and not (key.startswith(b"slashing/\2") and not any(value[8:]))
         }
 

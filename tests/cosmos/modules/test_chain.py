@@ -119,7 +119,7 @@ def test_a_slash_may_remove_the_last_delegation_of_a_validator() -> None:
 
 def test_more_power_than_consensus_allows_is_refused_or_withheld() -> None:
     most = (1 << 60) * 10**6
-    chain = Chain(genesis(each=f"{most}stake,1token"))
+    chain = Chain(genesis(each=f"{most}stake,1token", has_keys=True))
 
     (refused,) = chain.block(5, [delegated(1, OPERATORS[0], most - 10**6)])
     (allowed,) = chain.block(5, [delegated(1, OPERATORS[0], most // 2)])
@@ -127,8 +127,12 @@ def test_more_power_than_consensus_allows_is_refused_or_withheld() -> None:
 
     assert (refused.code, allowed.code, other.code) == (18, 0, 0)
     assert "expected a voting power of at most 1152921504606846975" in refused.log
+    before = dict(chain.powers)
     for _ in range(3):
         chain.block(5, [])
+    # The second validator is bonded, but does not take part in consensus yet.
+    assert [each["status"] for each in validators_of(chain)] == ["BOND_STATUS_BONDED"] * 2
+    assert chain.powers == before
     check(chain)
 
 

@@ -28,6 +28,7 @@ from flask_noderpc.domain.time import SECOND
 from flask_noderpc.domain.validator import ValidatorSet
 from flask_noderpc.errors import ValueNotAllowed
 from flask_noderpc.protocol.comet.keys import PrivateKey
+from flask_noderpc.protocol.comet.validators import MAX_TOTAL_POWER
 from flask_noderpc.testing.chains import GENESIS_TIME, DictState
 
 from ..bank.bank_txs import CHAIN_ID, KEYS, Draft, any_of, coin
@@ -49,10 +50,13 @@ def genesis(
     unbonding: str = "500s",
     initial_height: int = 1,
     each: str = "40000000stake,20token",
+    *,
+    has_keys: bool = False,
 ) -> Genesis:
     """Return a development chain with short periods, so that they end during the test.
 
-    ``double_sign`` is the part of its tokens that a validator loses if it equivocates.
+    ``double_sign`` is the part of its tokens that a validator loses if it equivocates. With
+    ``has_keys`` the state has the key of its validator; later ones take part in consensus then.
     """
     state = json.loads(dev.app_state("cosmos", each, modules=True))
     state["staking"]["params"] |= {
@@ -66,6 +70,9 @@ def genesis(
         "slash_fraction_downtime": "0.3",
         "slash_fraction_double_sign": double_sign,
     }
+    if has_keys:
+        shown = {"@type": "/cosmos.crypto.ed25519.PubKey", "key": _base64(KEY.public.value)}
+        state["staking"]["validators"][0]["consensus_pubkey"] = shown
     own = GenesisValidator(KEY.address, KEY.public, 10)
     return Genesis(
         CHAIN_ID,
@@ -94,7 +101,9 @@ class Chain:
         self.app = Bank(self.state)
         began = began or genesis()
         self.first = began.initial_height
-        self.state.apply(self.app.init_chain(began).changes)
+        init = self.app.init_chain(began)
+        self.powers = {each.pub_key: each.power for each in init.validators or began.validators}
+        self.state.apply(init.changes)
         self.states = [dict(self.state)]
         self.times = [self.time]
 
@@ -118,8 +127,10 @@ class Chain:
             next_validators=ValidatorSet(),
         )
         done = self.app.finalize_block(request)
-        # CometBFT would stop at a change that leaves no validators.
+        self.powers |= {each.pub_key: each.power for each in done.validator_updates}
+        # CometBFT stops at other changes.
         assert all(each.power >= 0 for each in done.validator_updates)
+        assert 0 < sum(self.powers.values()) <= MAX_TOTAL_POWER
         self.state.apply(done.changes)
         self.app.commit(self.height + 1)
         self.states.append(dict(self.state))
