@@ -52,7 +52,11 @@ class Look:
 
     minutes: float
     memory_kb: int
-    """Memory in kB that no other process shares."""
+    """Memory in kB that the process wrote and shares with no other one.
+
+    Pages of program files are not counted: they become private, or shared, when another process
+    with the same files ends or starts.
+    """
     files: int
     threads: int
 
@@ -65,7 +69,7 @@ def look(pid: int, began: float) -> Look:
     )
     return Look(
         (time.monotonic() - began) / 60,
-        sum(int(memory[f"Private_{kind}"].split()[0]) for kind in ("Clean", "Dirty")),
+        int(memory["Private_Dirty"].split()[0]),
         sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir()),
         int(status["Threads"]),
     )
