@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from ..errors import ExecutorDied, ExecutorsBusy
 from ..fairness import FairLimit, LimitReached
-from .process import Executor, Job
+from .process import Answer, Executor, Job, refuse_questions
 
 T = TypeVar("T")
 
@@ -33,12 +33,19 @@ class Executors:
 
     ``command`` starts a process; the file descriptor of a socket is appended as the last
     argument. A job runs in the first process that becomes free, even if another one is being
-    started for it. The queue has at most ``queue_size`` jobs, shared fairly among clients,
+    started for it. ``answer`` is called with the questions of running jobs, in the thread that
+    waits for the job. The queue has at most ``queue_size`` jobs, shared fairly among clients,
     which are served in turn. Works with threads and gevent.
     """
 
-    def __init__(self, command: Sequence[str], count: int, queue_size: int) -> None:
-        self._command = tuple(command)
+    def __init__(
+        self,
+        command: Sequence[str],
+        count: int,
+        queue_size: int,
+        answer: Answer = refuse_questions,
+    ) -> None:
+        self._command, self._answer = tuple(command), answer
         self._count, self._queue_size = count, queue_size
         self._lock = threading.Lock()
         self._process = 0
@@ -123,7 +130,7 @@ class Executors:
 
     def _have_started(self, pool: WorkerPool) -> None:
         try:
-            executor = Executor(self._command)
+            executor = Executor(self._command, self._answer)
         except ExecutorDied:
             executor = None
         with self._lock:

@@ -1,7 +1,7 @@
 """Executor process: the parent's handle of it, and the loop that runs jobs in the child.
 
 A job is a picklable callable. It is called with an object that the child passed to
-:func:`serve`.
+:func:`serve`. While a job runs, the child may :func:`ask` its parent.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from ..errors import ExecutionTimedOut, ExecutorDied
 
@@ -28,6 +28,14 @@ log = logging.getLogger("flask_noderpc.executors")
 
 T = TypeVar("T")
 Job = Callable[[Any], T]
+Answer = Callable[[Any], object]
+"""Function of the parent that answers a question of a running job; both are picklable."""
+
+
+def refuse_questions(question: object) -> NoReturn:
+    """Raise an error for any question: the answer of a parent that expects none."""
+    raise RuntimeError(f"an executor process asked {question!r}, which it must not")
+
 
 _SIZE = struct.Struct(">Q")
 _CHUNK = 1 << 16
@@ -40,8 +48,9 @@ _START_S = 120.0
 class Executor:
     """Handle of an executor process, with the socket to it."""
 
-    def __init__(self, command: Sequence[str]) -> None:
+    def __init__(self, command: Sequence[str], answer: Answer = refuse_questions) -> None:
         """Start the process; raise :exc:`~flask_noderpc.errors.ExecutorDied`."""
+        self._answer = answer
         try:
             self._process, self._socket = _begun(command)
         except OSError as error:
@@ -58,11 +67,12 @@ class Executor:
             raise ExecutorDied from None
 
     def run(self, job: Job[T], deadline: float) -> T:
-        """Run a job and return its result, or raise its exception."""
+        """Run a job and return its result; raise its exception, or the exception of an answer.
+
+        The time for answers does not count: the deadline is later by as much.
+        """
         try:
-            _wait_until(self._socket, deadline)
-            _send(self._socket, job)
-            done, value = _receive(self._socket, deadline)
+            done, value, failure = self._exchange(job, deadline)
         except TimeoutError:
             self.end()
             raise ExecutionTimedOut from None
@@ -73,10 +83,31 @@ class Executor:
             if isinstance(error, OSError | EOFError):
                 raise ExecutorDied from None
             raise
+        if failure is not None:
+            raise failure
         if done:
             result: T = value
             return result
         raise value
+
+    def _exchange(self, job: Job[T], deadline: float) -> tuple[bool, Any, Exception | None]:
+        """Send a job and answer its questions; return whether it succeeded, its result or
+        exception, and the exception of an answer."""
+        failure: Exception | None = None
+        _wait_until(self._socket, deadline)
+        _send(self._socket, job)
+        while True:
+            done, value = _receive(self._socket, deadline)
+            if done is not None:
+                return done, value, failure
+            began, answer = time.monotonic(), None
+            try:
+                answer = self._answer(value)
+            except Exception as error:
+                failure = error
+            deadline += time.monotonic() - began
+            _wait_until(self._socket, deadline)
+            _send(self._socket, (failure is None, answer))
 
     def lives(self) -> bool:
         """Return true if the process is alive; an idle process may have been killed."""
@@ -144,13 +175,31 @@ def _wait_until(peer: socket.socket, deadline: float) -> None:
     peer.settimeout(max(0.001, deadline - time.monotonic()))
 
 
+class _NoAnswer(Exception):
+    """The parent failed to answer; it raises the reason when the job has ended."""
+
+
+_parent: socket.socket
+
+
+def ask(question: object) -> Any:
+    """Return the parent's answer to a question of the running job."""
+    _send(_parent, (None, question))
+    has_answer, answer = _receive(_parent)
+    if not has_answer:
+        raise _NoAnswer
+    return answer
+
+
 def serve(given: object, descriptor: int) -> None:
     """Run the jobs that arrive on a socket, passing ``given`` to each; exit when the parent
     closes the socket."""
     # Ignore Ctrl-C, which a terminal sends to all processes: the parent ends this one.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _collect_seldom()
+    global _parent  # noqa: PLW0603  # a process has one parent
     with socket.socket(fileno=descriptor) as parent:
+        _parent = parent
         # Set blocking mode, because with gevent the parent creates non-blocking sockets.
         parent.setblocking(True)
         threading.Thread(target=_work, args=(given, parent), daemon=True).start()

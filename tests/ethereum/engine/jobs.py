@@ -21,7 +21,7 @@ from flask_noderpc.ethereum.domain.execution import (
 from flask_noderpc.ethereum.engine.base import EvmEngine, Job
 from flask_noderpc.ethereum.engine.evm import Evm
 from flask_noderpc.executors.pool import Executors
-from flask_noderpc.executors.process import serve
+from flask_noderpc.executors.process import Answer, ask, refuse_questions, serve
 
 ADDRESS = b"\xaa" * 20
 
@@ -36,11 +36,16 @@ class NoRecords:
         return None
 
 
-def executors(count: int = 1, queue_size: int = 1, gate: Path | None = None) -> Executors:
+def executors(
+    count: int = 1,
+    queue_size: int = 1,
+    gate: Path | None = None,
+    answer: Answer = refuse_questions,
+) -> Executors:
     """Return executors; with a gate, each start waits there until it is let through."""
     at_gate = [str(gate)] if gate else []
     command = (sys.executable, "-m", __name__, *at_gate)
-    return Executors(command, count, queue_size)
+    return Executors(command, count, queue_size, answer)
 
 
 def wait_at(gate: Path) -> None:
@@ -97,6 +102,16 @@ class Notes(Job[None]):
     def __call__(self, engine: EvmEngine) -> None:
         with self.file.open("a") as notes:
             notes.write(f"{self.line}\n")
+
+
+@dataclass(frozen=True)
+class Asks(Job[tuple[object, ...]]):
+    """A job that asks the parent, and returns its answers."""
+
+    questions: tuple[object, ...]
+
+    def __call__(self, engine: EvmEngine) -> tuple[object, ...]:
+        return tuple(map(ask, self.questions))
 
 
 class Killed(Job[None]):

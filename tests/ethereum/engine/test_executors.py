@@ -44,6 +44,7 @@ from tests.helpers.until import PATIENCE, until
 
 from .jobs import (
     ADDRESS,
+    Asks,
     DropsOldCycle,
     Endless,
     Held,
@@ -311,6 +312,41 @@ def test_an_error_that_is_no_exception_fails_its_job_alone(one: Executors) -> No
     with pytest.raises(RuntimeError, match="why not"):
         one.run(Raises(BaseException("why not")), LONG_S)
     assert one.run(WhoAmI(), LONG_S) == pid
+
+
+def test_a_job_asks_its_parent() -> None:
+    asked: list[object] = []
+
+    def answer(question: object) -> object:
+        asked.append(question)
+        if question == "bad":
+            raise InvalidTransaction("the question is bad")
+        return [question] * 2
+
+    with closing(executors(answer=answer)) as pool:
+        pid = pool.run(WhoAmI(), PATIENCE)
+        assert pool.run(Asks((1, b"two")), PATIENCE) == ([1, 1], [b"two"] * 2)
+        # The error of an answer is the job's, and ends neither the process nor later jobs.
+        with pytest.raises(InvalidTransaction, match="is bad"):
+            pool.run(Asks(("bad", "never asked")), PATIENCE)
+        assert asked == [1, b"two", "bad"]
+        assert pool.run(WhoAmI(), PATIENCE) == pid
+
+
+def test_the_time_for_answers_is_not_the_job_s() -> None:
+    def answer(question: object) -> object:
+        threading.Event().wait(0.35)
+        return None
+
+    with closing(executors(answer=answer)) as pool:
+        pool.run(WhoAmI(), PATIENCE)
+        # Ten answers take longer.
+        assert pool.run(Asks(tuple(range(10))), 3.0) == (None,) * 10
+
+
+def test_a_question_that_nobody_expects_fails_its_job(one: Executors) -> None:
+    with pytest.raises(RuntimeError, match="must not"):
+        one.run(Asks((1,)), PATIENCE)
 
 
 def test_large_values_travel(one: Executors) -> None:
