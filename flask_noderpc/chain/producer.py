@@ -372,7 +372,7 @@ class Producer:
         self._signer.check_development(action)
 
     def rewind(self, height: int) -> None:
-        """Remove the blocks above a height.
+        """Remove the blocks above a height; below the first one, all blocks.
 
         Raise the errors of :meth:`produce`, and :exc:`~flask_noderpc.errors.KeyProtected` for
         keys that must not sign a height twice.
@@ -380,7 +380,9 @@ class Producer:
         self.check_development("a chain that goes back")
         with self._lock:
             lease = self._lease.acquire()
-            changes = self._app.undo_changes(height)
+            height = max(height, self._store.reads.initial_height() - 1)
+            is_genesis = height < self._store.reads.initial_height()
+            changes = self._app.undo_changes(0 if is_genesis else height)
             # Lower the record of signatures first: if it were above the head after a crash,
             # blocks would seem lost at the next start.
             self._signer.lower(height)

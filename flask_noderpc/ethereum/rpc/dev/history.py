@@ -35,7 +35,7 @@ def rollback(ctx: Context, params: RollbackParams) -> None:
 
 def _check_depth(ctx: Context, depth: int, what: str) -> None:
     height = ctx.backend.reads.latest_height()
-    if depth > height:
+    if depth > max(0, height - ctx.backend.reads.initial_height() + 1):
         raise EvmError(
             f"{what} depth must not exceed current chain height: current height {height},"
             f" depth {depth}",
