@@ -94,7 +94,8 @@ class Api:
     """Keyword argument of ``NodeRPC`` for further methods of this API; empty if the API can't
     have further methods."""
     check: str = ""
-    """Function that checks the API's settings if the API is not enabled."""
+    """Function that checks the API's settings before ``noderpc start`` starts a chain, and in
+    a mount in which the API is not enabled."""
     drives_chain: bool = False
     """True if the API has methods that control a development chain; the node RPC then omits
     its own such methods."""
@@ -238,6 +239,11 @@ class Feature:
     ``package.module:name``, by the settings that select them: a mount without a backend, in
     which such a setting has a value, serves the chain of that source instead of an embedded
     chain."""
+    evm_calls: str = ""
+    """Function that returns a :class:`~flask_noderpc.backends.base.capabilities.ForwardedCalls`
+    to the Ethereum JSON-RPC of nodes. Its arguments are the settings, the URLs, the name of the
+    setting that has them, and a function that returns height and hash of a block of their
+    chain, or ``None``."""
     commands: tuple[str, ...] = ()
     """Modules that, when they are imported, add commands to ``flask_noderpc.cli.node.main``
     (``noderpc …``) or ``flask_noderpc.cli.app.cli`` (``flask noderpc …``)."""

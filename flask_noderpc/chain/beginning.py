@@ -43,6 +43,7 @@ def open_home(store: ChainStore, folder: Path, clock: Clock, new: NewChain) -> H
         new.app_state,
         dialect=new.dialect,
         development=new.development,
+        amend=new.amend,
     )
     return replace(home, genesis=_as_begun(home.genesis, stored, genesis_path(folder)))
 

@@ -32,26 +32,32 @@ class ShiftedClock:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
+        self._start = 0
         self.offset = 0
-        """Nanoseconds by which this clock is ahead of the other clock."""
+        """Nanoseconds by which this clock is ahead of the other clock, or of one that had the
+        time of :meth:`begin`."""
 
     def now(self) -> int:
         """Return the nanoseconds since 1970."""
-        return self._clock.now() + self.offset
+        return self._clock.now() + self._start + self.offset
+
+    def begin(self, time_ns: int) -> None:
+        """Set the time that the clock has now with an offset of 0."""
+        self._start = time_ns - self._clock.now()
 
     def set(self, time_ns: int) -> None:
         """Set the current time.
 
         Raise :exc:`~flask_noderpc.errors.ValueNotAllowed` for a time after :data:`MAX_TIME`.
         """
-        self._set_offset(time_ns - self._clock.now())
+        self._set_offset(time_ns - self._clock.now() - self._start)
 
     def shift(self, nanoseconds: int) -> None:
         """Advance the time; raise the error of :meth:`set`."""
         self._set_offset(self.offset + nanoseconds)
 
     def _set_offset(self, offset: int) -> None:
-        self.check(self._clock.now() + offset)
+        self.check(self._clock.now() + self._start + offset)
         self.offset = offset
 
     def check(self, time_ns: int) -> None:

@@ -84,6 +84,10 @@ class DevControl(Control):
                 self._clock.set(self._last_time() * SECOND)
             return height
 
+    def continue_time(self, genesis_time: int) -> None:
+        """Make the clock go on from the latest block, or without blocks from the genesis."""
+        self._clock.begin(max(self._last_time() * SECOND, genesis_time))
+
     def _last_time(self) -> int:
         latest = self._store.reads.latest_height()
         return self._store.reads.block_meta(latest).header.time // SECOND if latest else 0

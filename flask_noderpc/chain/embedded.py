@@ -193,6 +193,8 @@ class EmbeddedChain(ChainBackend):
         signer = Signer(home.keys)
         self._guard_keys(signer, home.genesis)
         home = self._begin(home)
+        if self._control is not None and self._app.keeps_chain_time:
+            self._control.continue_time(home.genesis.genesis_time)
         replay(self.store.reads, self._app)
         self._set_node_info(home)
         if self._on_start is not None:
@@ -262,6 +264,7 @@ class EmbeddedChain(ChainBackend):
             self._genesis_app_state,
             self._dialect,
             self._has_development_keys,
+            self._app.new_genesis,
         )
         home = open_home(self.store, self.home, self.clock, new)
         if self._control is None:

@@ -82,6 +82,8 @@ class NewChain(NamedTuple):
     """Dialect by whose CometBFT version the genesis document is written and read."""
     development: bool
     """True if a new validator key may sign a height twice."""
+    amend: Callable[[Genesis], Genesis] = lambda genesis: genesis
+    """Function that returns the document to write."""
 
 
 def create(
@@ -92,6 +94,7 @@ def create(
     *,
     dialect: str = "",
     development: bool = False,
+    amend: Callable[[Genesis], Genesis] = lambda genesis: genesis,
 ) -> Home:
     """Write missing files and load the home; never change existing files.
 
@@ -99,7 +102,7 @@ def create(
     only once.
     """
     config, paths = folder / "config", signing_paths(folder)
-    new = NewChain(chain_id, app_state, dialect, development)
+    new = NewChain(chain_id, app_state, dialect, development, amend)
     if chain_id is not None:
         _check(chain_id)
     try:
@@ -176,7 +179,7 @@ def _write_missing(folder: Path, paths: CometPaths, now: int, new: NewChain) -> 
             app_state=new.app_state,
         )
         try:
-            document = genesis_document(genesis, new.dialect)
+            document = genesis_document(new.amend(genesis), new.dialect)
         except jsoncodec.NotJSON as error:
             raise ConfigurationError(f"app_state of a new chain: {error}") from None
         _write_once(config / _GENESIS, document, mode=0o644)

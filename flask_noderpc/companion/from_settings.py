@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,7 +18,7 @@ from .address import Address
 from .agreement import check_stored
 from .backend import CompanionBackend
 from .beginning import FetchOptions
-from .evm import ForwardedEvm
+from .evm import ForwardedEvm, KnownBlock
 from .follower import FollowOptions
 from .forward_pool import ForwardUpstreams
 from .http import UpstreamLimits
@@ -71,12 +72,20 @@ def _limits(settings: Settings, patience: float) -> UpstreamLimits:
     )
 
 
+def evm_calls(
+    settings: Settings, urls: Sequence[str], name: str, known_block: KnownBlock
+) -> ForwardedEvm:
+    """Return a client of the Ethereum JSON-RPC at URLs from the setting ``name``; raise
+    :exc:`~flask_noderpc.errors.InvalidSetting`."""
+    addresses = [Address.parse(url, "", name) for url in urls]
+    found = ForwardedEvm(addresses, _limits(settings, 0.0))
+    found.known_block = known_block
+    return found
+
+
 def _evm_of(settings: Settings) -> ForwardedEvm:
-    urls = [
-        Address.parse(url, "", "NODERPC_EVM_UPSTREAM")
-        for url in settings.of(CompanionSettings).evm_upstream
-    ]
-    return ForwardedEvm(urls, _limits(settings, 0.0))
+    urls = settings.of(CompanionSettings).evm_upstream
+    return evm_calls(settings, urls, "NODERPC_EVM_UPSTREAM", lambda: None)
 
 
 def fetch_options(settings: Settings) -> FetchOptions:

@@ -14,6 +14,7 @@ from ..settings.kinds import (
     SECONDS,
     SWITCH,
     TEXT,
+    URLS,
     Kind,
     integer,
     one_of,
@@ -150,6 +151,30 @@ class EthereumSettings:
     )
     evm_gas_cap: int = setting(
         "ethereum", 25_000_000, integer(21_000), "Maximum gas of a call or an estimate."
+    )
+    fork_url: tuple[str, ...] = setting(
+        "ethereum",
+        (),
+        URLS,
+        "URLs of nodes' Ethereum JSON-RPC from whose chain a new development chain is forked:"
+        " it begins with their state, which is read when it is first needed.",
+        is_of_chain=True,
+    )
+    fork_block_number: int | None = setting(
+        "ethereum",
+        None,
+        integer(0),
+        "Height of the block after which the chain is forked; by default the latest when the"
+        " chain begins.",
+        is_of_chain=True,
+    )
+    fork_cache: str = setting(
+        "ethereum",
+        "",
+        OPTIONAL_PATH,
+        "File with the values that were read from the forked chain, which several chains can"
+        " use; by default ``fork.jsonl`` in NODERPC_HOME.",
+        is_of_chain=True,
     )
     evm_hardfork: str = setting(
         "ethereum",

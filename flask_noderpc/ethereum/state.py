@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from ..backends.base.capabilities import Capability
 from .domain.forks import OSAKA, Activation, Schedule
 from .domain.records import ZERO_HASH
 from .engine.base import Job
+
+if TYPE_CHECKING:
+    from .application.forked import ForkedChain
 
 T = TypeVar("T")
 
@@ -41,6 +44,12 @@ class EvmState(ABC):
     def forks(self) -> Schedule:
         """Return the chain's forks by height, oldest first."""
         return (Activation(0, OSAKA),)
+
+    @property
+    def fork(self) -> ForkedChain | None:
+        """The other chain from whose state the chain began; ``None``, the default, if it began
+        with its own."""
+        return None
 
     def calls_recorded_since(self) -> int | None:
         """Return the height from which on each block's results have the internal calls of its

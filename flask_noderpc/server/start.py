@@ -17,7 +17,7 @@ from ..backends import replica_of, stored_identity
 from ..backends.base.location import FileLocation, check_identity, location_of
 from ..chain.source import ChainSource, Process, chain_source
 from ..errors import ConfigurationError, InvalidSetting
-from ..feature import Surface, application_kinds
+from ..feature import Surface, apis, application_kinds, load
 from ..settings import Settings, flag_of, read_settings
 from .addresses import Address, bind, parse, surfaces_of, tls_context
 from .banner import Banner, Pages, ServedAddress, pages_of
@@ -90,6 +90,8 @@ def serve_own_chain(
         watched = source.watch("" if is_pinned else dialect, has_bars=logs.has_bars)
     else:
         _check_store(store.path, settings.application, settings.chain_id)
+        for check in filter(None, (api.check for api in apis())):
+            load(check)(settings)
     spec = WorkerSpec(-1, settings=given, folder=str(folder), pages=tuple(pages), logs=logs)
     with watched as changes:
 

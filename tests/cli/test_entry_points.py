@@ -179,7 +179,7 @@ def test_help_of_start_shows_settings_by_group_and_the_ten_for_a_newcomer_first(
     own = {"--explorer", "--log-format", "--help"}
     assert own <= {*groups["Options:"]}
     assert sum(map(len, groups.values())) == len(all_settings()) + len(own)
-    assert len(all_settings()) <= 87
+    assert len(all_settings()) <= 90
 
 
 @pytest.mark.parametrize("former", ["POLL_INTERVAL", "INDEX", "CORS_METHODS"])

@@ -95,6 +95,8 @@ def lines_of_settings() -> Iterator[Line]:
             start += (EVM_ON,)
         if row.name == "api_address":
             start += ("--application", "bank")
+        if row.name == "fork_url":
+            start += ("--dev",)
         if row.name == "evm_upstream":
             start += ("--upstream", "http://127.0.0.1:1")
         flag, shown = row.flags[-1], (row.flags[-1], row.key)
@@ -144,6 +146,10 @@ def lines_by_hand() -> Iterator[Line]:
         ((*own, "--rpc.tls_cert_file", "x.pem"), "--rpc.tls_key_file"),
         ((*own, EVM_ON, "--tls.key-path", "x.pem"), "--tls.certificate-path"),
         ((*own, "--upstream", url, "--workers", "20"), "--upstream-concurrency"),
+        ((*own, "--fork-url", url), "--dev"),
+        ((*own, EVM_ON, "--fork-url", url), "--dev"),
+        ((*own, "--dev", "--fork-url", "http://"), "http://host"),
+        ((*own, "--application", "evm", "--fork-url", url), "NODERPC_DEV"),
         ((*own, "--upstream", url, "--upstream", url), " twice"),
         ((*own, "--upstream", url, "--upstream-dialect", "latin"), "NODERPC_UPSTREAM_DIALECT"),
         ((*own, "--database", "mysql://u:secret@h/d"), "NODERPC_DATABASE"),

@@ -174,6 +174,10 @@ class Application(ApplicationAccess, ABC):
     stored and committed together. The application must then keep nothing in memory between
     these calls."""
 
+    keeps_chain_time = False
+    """True if the clock of a development chain goes on from its latest block, or from its
+    genesis, instead of having the machine's time."""
+
     selects_txs = False
     """True if :meth:`prepare_proposal` gets all pending transactions and selects from them;
     false if it gets the oldest ones that fit the block.
@@ -201,6 +205,11 @@ class Application(ApplicationAccess, ABC):
     @abstractmethod
     def info(self) -> AppInfo:
         """Return the application's name, version and last height."""
+
+    def new_genesis(self, genesis: Genesis) -> Genesis:
+        """Return the genesis document to write for a new chain; by default the given one, with
+        which a chain begins at height 1."""
+        return genesis
 
     @abstractmethod
     def init_chain(self, genesis: Genesis) -> InitChain:

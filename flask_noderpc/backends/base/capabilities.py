@@ -323,5 +323,9 @@ class ForwardedCalls(ABC):
         Raise :exc:`~flask_noderpc.errors.ForwardedCallFailed` with the node's error object.
         """
 
+    @abstractmethod
+    def close(self) -> None:
+        """Close the connections."""
+
 
 FORWARDED_CALLS: Capability[ForwardedCalls] = Capability("the backend asks no other nodes")

@@ -80,7 +80,9 @@ from .state import (
     ChainRules,
     EvmHead,
     EvmRuntime,
+    ForkPoint,
     calls_changes,
+    fork_point,
     head,
     head_at,
     head_records,
@@ -89,6 +91,8 @@ from .state import (
     undo_changes,
     verify_records,
 )
+
+_MAX_GAS = (1 << 63) - 1
 
 BLOCK_GAS = 15_000_000
 """Default gas limit of a block; the engine takes some seconds to use so much gas."""
@@ -133,6 +137,7 @@ class EvmApplication(Application):
         self._state, self._runtime, self._chain_id = state, runtime, chain_id
         self._dev, self._takes_unprotected_txs = dev, takes_unprotected_txs
         runtime.rules = self._rules = rules or ChainRules()
+        self.keeps_chain_time = runtime.fork is not None
         # The latest block, and the environment of the next one.
         self._next: tuple[EvmHead, Environment] | None = None
         self._is_checked = False
@@ -167,6 +172,22 @@ class EvmApplication(Application):
                 " file to start another chain (noderpc start: --home)"
             )
 
+    def _check_fork(self, latest: EvmHead | None) -> None:
+        """Refuse to go on with a chain whose fork is not the one of the settings."""
+        if latest is None:
+            return
+        point, fork = fork_point(self._state), self._runtime.fork
+        asked = fork.block.header.hash if fork else None
+        if asked == (point.hash if point else None):
+            return
+        began = f"after block 0x{point.hash.hex()}" if point else "without a fork"
+        raise ConfigurationError(
+            f"NODERPC_FORK_URL: expected the settings with which the chain began, {began}, got"
+            f" {f'block 0x{asked.hex()}' if asked else 'none'}; set NODERPC_FORK_URL and"
+            " NODERPC_FORK_CACHE as then, or NODERPC_DATABASE to a new file to start another"
+            " chain (noderpc start: --home)"
+        )
+
     @property
     def capabilities(self) -> Mapping[Capability[Any], Any]:
         return {EVM_STATE: self._runtime}
@@ -180,38 +201,90 @@ class EvmApplication(Application):
             # The chain's start asks this, and refuses a wrong setting.
             self._check_scheduled(latest)
             self._check_chain_id()
+            self._check_fork(latest)
             self._is_checked = True
         return AppInfo(
             data="evm",
             version="1",
             app_version=1,
-            last_block_height=latest.height if latest else 0,
+            last_block_height=latest.height if latest and not self._is_genesis(latest) else 0,
             last_block_app_hash=latest.root if latest else b"",
+        )
+
+    def _is_genesis(self, latest: EvmHead) -> bool:
+        genesis = head_at(self._state, 0)
+        return genesis is not None and genesis.height == latest.height
+
+    def new_genesis(self, genesis: Genesis) -> Genesis:
+        """Return the document of a new chain; a forked one goes on after the other chain's
+        block."""
+        fork = self._runtime.fork
+        if fork is None:
+            return genesis
+        header = fork.block.header
+        return replace(
+            genesis,
+            initial_height=header.number + 1,
+            genesis_time=(header.timestamp + 1) * SECOND,
         )
 
     def init_chain(self, genesis: Genesis) -> InitChain:
         overrides = evm_genesis.accounts(genesis.app_state)
+        fork = self._runtime.fork
+        block = fork.block if fork else None
+        root, written = (
+            accounts.forked_state(block.header.number) if block else (NO_STORAGE, {})
+        )
+        if block is not None:
+            # The other chain may have code for the well-known development accounts (EIP-7702),
+            # so an account of the genesis replaces the code as well.
+            overrides = {
+                address: replace(each, code=each.code or b"")
+                for address, each in overrides.items()
+            }
         if self._dev and self._rules.first.has_history_contract:
             # Deploy the contract of EIP-2935, as in anvil's genesis.
             contract = AccountOverride(nonce=1, code=HISTORY_CODE)
             overrides = {HISTORY_ADDRESS: contract, **overrides}
-        change = StateChange(NO_STORAGE)
+        change = StateChange(root)
         if overrides:
-            change = self._runtime.execute(Patch(NO_STORAGE, overrides))
+            change = self._runtime.execute(Patch(root, overrides))
         limit = genesis.consensus_params.block.max_gas
         update = None
         if limit < 0:
-            limit = BLOCK_GAS
-            block = genesis.consensus_params.block
-            update = ConsensusParamsUpdate(block=BlockParams(block.max_bytes, limit))
-        chain_id = self._chain_id or (DEV_CHAIN_ID if self._dev else CHAIN_ID)
-        first = EvmHead(0, change.root, INITIAL_BASE_FEE, 0, limit, chain_id=chain_id)
+            limit = min(block.header.gas_limit, _MAX_GAS) if block else BLOCK_GAS
+            max_bytes = genesis.consensus_params.block.max_bytes
+            update = ConsensusParamsUpdate(block=BlockParams(max_bytes, limit))
+        default = block.chain_id if block else DEV_CHAIN_ID if self._dev else CHAIN_ID
+        chain_id = self._chain_id or default
+        # The block before the first: block 0, or the one after which the chain is forked.
+        first = EvmHead(
+            genesis.initial_height - 1,
+            change.root,
+            INITIAL_BASE_FEE,
+            0,
+            limit,
+            chain_id=chain_id,
+        )
+        if block is not None:
+            header = block.header
+            fee = INITIAL_BASE_FEE if header.base_fee is None else header.base_fee
+            # Without a coinbase, tips would go to the validator. Each home has another one, so
+            # each run would read another account.
+            first = replace(
+                first, base_fee=fee, gas_used=header.gas_used, coinbase=header.miner or b""
+            )
+            written = {
+                **written,
+                **ForkPoint(header.hash or b"", header.number, block.is_proven).record(),
+            }
         return InitChain(
             app_hash=change.root,
             consensus_params=update,
             changes={
+                **written,
                 **change.written,
-                **head_records(first),
+                **head_records(first, 0),
                 **schedule_record(self._check_scheduled(None)),
             },
         )
@@ -314,7 +387,7 @@ class EvmApplication(Application):
             coinbase=latest.coinbase or block.proposer_address,
             base_fee=patched.base_fee,
             prev_randao=patched.prev_randao or ZERO_HASH,
-            parent_hash=block.last_commit.block_id.hash or ZERO_HASH,
+            parent_hash=block.last_commit.block_id.hash or self._hash_before_first(),
         )
         if patched.state is not None:
             executed = ExecutedBlock(patched.state, (None,) * len(txs))
@@ -354,6 +427,11 @@ class EvmApplication(Application):
                 **calls_changes(self._state, block.height, records=self._rules.records_calls),
             },
         )
+
+    def _hash_before_first(self) -> bytes:
+        """Return the hash of the block after which the chain was forked, else zeros."""
+        point = fork_point(self._state)
+        return point.hash if point else ZERO_HASH
 
     def _next_environment(self, latest: EvmHead) -> Environment:
         """Return the environment of the next block, without its time and coinbase."""
@@ -424,7 +502,7 @@ class EvmApplication(Application):
     def verify_state(self, chain: ChainReads) -> None:
         super().verify_state(chain)
         latest = self._head()
-        verify_records(self._state, latest.height, latest.root)
+        verify_records(self._runtime.record, latest.height, latest.root)
 
     def query(self, path: str, data: bytes, height: int, prove: bool) -> QueryResult:
         """Return an error, as Ethereum's JSON-RPC reads the state instead."""

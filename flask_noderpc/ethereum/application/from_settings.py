@@ -3,16 +3,54 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from importlib.util import find_spec
+from pathlib import Path
+from urllib.parse import urlsplit
 
 from ...backends.base.application import AppState
-from ...errors import ConfigurationError
+from ...backends.base.location import location_of
+from ...errors import ConfigurationError, InvalidSetting
+from ...feature import features, load
 from ...lru import CacheMemory
 from ...settings import Settings
+from ..api import check_fork
 from ..domain.forks import fork_named
 from ..settings import EthereumSettings, caps_tx_gas, records_calls, takes_unprotected_txs
 from .application import EvmApplication
+from .forked import ForkedChain
 from .state import ChainRules, EvmRuntime, ExecutionLimits
+
+
+def _fork(settings: Settings, path: str) -> ForkedChain | None:
+    """Return the chain that the settings fork, or ``None``; no node is asked yet."""
+    own = settings.of(EthereumSettings)
+    check_fork(settings)
+    home = settings.home or location_of(path).folder
+    cache = Path(own.fork_cache) if own.fork_cache else home and Path(home) / "fork.jsonl"
+    if cache is None:
+        if own.fork_url:
+            raise InvalidSetting(
+                "NODERPC_FORK_CACHE: expected a file, got nothing; set it, as the store has no"
+                " folder"
+            )
+        return None
+    if not (own.fork_url or cache.exists()):
+        if own.fork_cache or own.fork_block_number is not None:
+            raise InvalidSetting(
+                "NODERPC_FORK_URL: expected the URL of a node of the chain to fork, got"
+                " nothing; set it (noderpc start: --fork-url)"
+            )
+        return None
+    make = next(feature.evm_calls for feature in features() if feature.evm_calls)
+    connect = partial(load(make), settings, own.fork_url, "NODERPC_FORK_URL")
+    nodes = ", ".join(map(_without_credentials, own.fork_url))
+    return ForkedChain(cache, nodes, own.fork_block_number, connect if nodes else None)
+
+
+def _without_credentials(url: str) -> str:
+    parts = urlsplit(url if "://" in url else f"http://{url}")
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
 
 def evm(
@@ -27,10 +65,11 @@ def evm(
             "NODERPC_APPLICATION = 'evm' needs py-arkworks-bls12381: pip install"
             " 'flask-noderpc[evm]'"
         )
+    fork = _fork(settings, path)
     limits = ExecutionLimits(own.evm_executors, call_s=own.evm_timeout)
     return lambda state: EvmApplication(
         state,
-        EvmRuntime(state, path, limits, memory, keeps_names=settings.dev),
+        EvmRuntime(state, path, limits, memory, keeps_names=settings.dev, fork=fork),
         own.evm_chain_id,
         dev=settings.dev,
         takes_unprotected_txs=takes_unprotected_txs(settings),

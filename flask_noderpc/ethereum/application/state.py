@@ -7,12 +7,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from ...backends.base.application import AppState
 from ...backends.base.location import url_store
 from ...errors import InvalidBlock, ResultNotFound
 from ...executors.pool import Executors, module_command
+from ...executors.process import refuse_questions
 from ...lru import CacheMemory, LRUCache
 from ...protocol.secp256k1eth import keccak
 from ..domain.execution import CODE_SIZE_LIMIT
@@ -20,9 +21,10 @@ from ..domain.forks import OSAKA, PRAGUE, Activation, Fork, Schedule, extended, 
 from ..domain.records import ZERO_HASH
 from ..engine.base import Job
 from ..protocol import accounts, rlp
-from ..protocol.trie import NodeMissing
+from ..protocol.trie import NodeMissing, Record
 from ..protocol.validity import next_base_fee
 from ..state import EvmState
+from .forked import ForkedChain
 
 log = logging.getLogger(__name__)
 
@@ -158,7 +160,8 @@ def calls_changes(
 def undo_changes(state: AppState, latest: int, height: int) -> dict[bytes, bytes | None]:
     """Return the records to change, or to delete (``None``), so that the block at ``height``
     becomes the latest; height 0 is the genesis."""
-    removed = range(height + 1, latest + 1)
+    genesis = head_at(state, 0)
+    removed = range(max(height, genesis.height if genesis else 0) + 1, latest + 1)
     changes = {**{_AT % each: None for each in removed}, LATEST: state.get(_AT % height)}
     since = calls_recorded_since(state)
     if since is not None and since > height:
@@ -167,18 +170,44 @@ def undo_changes(state: AppState, latest: int, height: int) -> dict[bytes, bytes
     return changes
 
 
-def head_records(new_head: EvmHead) -> dict[bytes, bytes]:
-    """Return the key-value records of a new latest block."""
+def head_records(new_head: EvmHead, *more: int) -> dict[bytes, bytes]:
+    """Return the key-value records of a new latest block, for its height and more heights."""
     encoded = new_head.encode()
-    return {LATEST: encoded, _AT % new_head.height: encoded}
+    return dict.fromkeys([LATEST, *(_AT % each for each in (new_head.height, *more))], encoded)
 
 
-def verify_records(state: AppState, height: int, root: bytes) -> None:
+_FORK = b"evm:fork"
+
+
+class ForkPoint(NamedTuple):
+    """The block after which a chain was forked, as its store has it."""
+
+    hash: bytes
+    number: int
+    is_proven: bool
+    """True if the values of the other chain are proven by the block's state root."""
+
+    def record(self) -> dict[bytes, bytes]:
+        """Return the key-value record."""
+        return {_FORK: rlp.encode([self.hash, self.number, int(self.is_proven)])}
+
+
+def fork_point(state: AppState) -> ForkPoint | None:
+    """Return the block after which the chain was forked, or ``None``."""
+    stored = state.get(_FORK)
+    if stored is None:
+        return None
+    items = rlp.Reader(stored).list("fork")
+    block_hash, number, proven = (items.string("fork") for _ in range(3))
+    return ForkPoint(block_hash, int.from_bytes(number), bool(proven))
+
+
+def verify_records(record: Record, height: int, root: bytes) -> None:
     """Raise :exc:`~flask_noderpc.errors.InvalidBlock` unless each trie node and contract code
     of a state is stored under its own hash."""
 
     def proven(digest: bytes) -> bytes | None:
-        found = state.get(digest)
+        found = record(digest)
         return found if found is not None and keccak(found) == digest else None
 
     try:
@@ -239,7 +268,8 @@ class EvmRuntime(EvmState):
 
     ``store`` is the database that the processes open. Blocks have a process of their own, so
     that calls never delay them. With ``keeps_names``, addresses and slots are stored by their
-    hashes, so that the state can be dumped.
+    hashes, so that the state can be dumped. ``fork`` is the chain from whose state this one
+    began.
     """
 
     initial_base_fee = INITIAL_BASE_FEE
@@ -252,17 +282,19 @@ class EvmRuntime(EvmState):
         memory: CacheMemory | None = None,
         *,
         keeps_names: bool = False,
+        fork: ForkedChain | None = None,
     ) -> None:
-        self._state, self._limits = state, limits
+        self._state, self._limits, self._fork = state, limits, fork
         self.rules = ChainRules()
         self.memory = memory or CacheMemory()
-        arguments = _absolute(store), str(self.memory.limit)
+        arguments = _absolute(store), str(self.memory.limit), str(int(fork is not None))
         command = module_command(f"{__package__}.executor", *arguments)
+        answer = fork.get if fork else refuse_questions
         self._calls = Executors(
-            (*command, str(_NICENESS), "0"), limits.executors, limits.waiting
+            (*command, str(_NICENESS), "0"), limits.executors, limits.waiting, answer
         )
-        self._blocks = Executors((*command, "0", str(int(keeps_names))), 1, 1)
-        self._node_store = CachedNodeStore(state.get, self.memory)
+        self._blocks = Executors((*command, "0", str(int(keeps_names))), 1, 1, answer)
+        self._node_store = CachedNodeStore(self._read, self.memory)
 
     def root(self, height: int) -> bytes:
         head = head_at(self._state, height)
@@ -297,6 +329,14 @@ class EvmRuntime(EvmState):
     def calls_recorded_since(self) -> int | None:
         return calls_recorded_since(self._state)
 
+    @property
+    def fork(self) -> ForkedChain | None:
+        return self._fork
+
+    def _read(self, digest: bytes) -> bytes | None:
+        found = self._state.get(digest)
+        return self._fork.get(digest) if found is None and self._fork else found
+
     def record(self, digest: bytes) -> bytes | None:
         return self._node_store.record(digest)
 
@@ -314,9 +354,11 @@ class EvmRuntime(EvmState):
             self._blocks.start()
 
     def close(self) -> None:
-        """Stop the executor processes."""
+        """Stop the executor processes, and close the connections to a forked chain."""
         self._calls.close()
         self._blocks.close()
+        if self._fork is not None:
+            self._fork.close()
 
 
 def _absolute(store: str) -> str:

@@ -261,8 +261,13 @@ class State:
         self.keep_changes()
 
     def _persist_storage(self, storage: _Storage) -> bytes:
+        # On a forked chain, an absent slot would have the value of the other chain.
+        is_forked = self._stored.is_forked and accounts.is_forked(
+            self._nodes.record, storage.root
+        )
+        zero = encode(0) if is_forked else b""
         changed = [
-            (slot.to_bytes(32), encode(word) if word else b"")
+            (slot.to_bytes(32), encode(word) if word else zero)
             for slot, word in storage.words.items()
             if word != self._stored.word(storage.root, slot)
         ]
@@ -275,12 +280,13 @@ class State:
             self._nodes.written |= accounts.names(names)
 
     def _changed_accounts(self) -> Iterator[tuple[bytes, bytes]]:
+        absent = accounts.encoded(None) if self._stored.is_forked else b""
         for address, account in self._accounts.items():
             if account == self._stored.account(address):
                 continue
             if account is not None and account.code_hash in self._codes:
                 self._nodes.written[account.code_hash] = self._codes[account.code_hash]
-            yield address, b"" if account is None else accounts.encoded(account)
+            yield address, absent if account is None else accounts.encoded(account)
 
     def written(self) -> dict[bytes, bytes]:
         """Return the records written since the last call."""

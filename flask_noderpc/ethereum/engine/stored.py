@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cached_property
 
 from ..domain.execution import NO_STORAGE, Account
 from ..protocol import accounts
@@ -20,12 +21,19 @@ class StoredState:
         self._accounts: dict[bytes, Account | None] = {}
         self._words: dict[tuple[bytes, int], int] = {}
 
+    @cached_property
+    def is_forked(self) -> bool:
+        """True for the state of a forked chain."""
+        return accounts.is_forked(self.record, self.root)
+
     def account(self, address: bytes) -> Account | None:
         """Return an account, or ``None`` if it does not exist."""
         try:
             return self._accounts[address]
         except KeyError:
-            found = accounts.find_account(self.record, self.root, address)
+            found = accounts.find_account(
+                self.record, self.root, address, forked=self.is_forked
+            )
             if len(self._accounts) >= self._MAX_KEPT:
                 self._accounts.clear()
             self._accounts[address] = found
@@ -38,7 +46,9 @@ class StoredState:
         try:
             return self._words[storage_root, slot]
         except KeyError:
-            found = accounts.storage(self.record, storage_root, slot.to_bytes(32))
+            found = accounts.storage(
+                self.record, storage_root, slot.to_bytes(32), forked=self.is_forked
+            )
             if len(self._words) >= self._MAX_KEPT:
                 self._words.clear()
             self._words[storage_root, slot] = found

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ...protocol.secp256k1eth import keccak
 from ..domain.execution import NO_CODE, Account, AccountProof, SlotProof, StateChange
+from ..domain.records import EMPTY_ROOT
 from . import rlp
 from .alloc import decompress
 from .rlp import Reader, encode
 from .trie import NodeMissing, Record, find, leaves, load, walk
+from .trie_changes import changed
 
 
 def account(record: Record, root: bytes, address: bytes) -> Account:
@@ -18,18 +20,85 @@ def account(record: Record, root: bytes, address: bytes) -> Account:
     return find_account(record, root, address) or Account()
 
 
-def find_account(record: Record, root: bytes, address: bytes) -> Account | None:
-    """Return the account at an address, or ``None`` if it does not exist."""
+def find_account(
+    record: Record, root: bytes, address: bytes, *, forked: bool = True
+) -> Account | None:
+    """Return the account at an address, or ``None`` if it does not exist.
+
+    ``forked`` is false if the state is known not to be of a forked chain.
+    """
     value, _ = find(record, root, address)
-    return _decoded(value) if value else None
+    if forked and value in (b"", _GONE) and is_forked(record, root):
+        value = value or load(record, forked_account_key(address))
+        return None if value == _GONE else decoded(value)
+    return decoded(value) if value else None
 
 
-def encoded(account: Account) -> bytes:
-    """Return the RLP of an account, which is its value in the state trie."""
+def encoded(account: Account | None) -> bytes:
+    """Return the RLP of an account, which is its value in the state trie.
+
+    ``None`` is encoded as an empty account, which stands for a missing one in the state of a
+    forked chain.
+    """
+    account = account or Account()
     return encode((account.nonce, account.balance, account.storage_root, account.code_hash))
 
 
-def _decoded(value: bytes) -> Account:
+# The state of a forked chain. The tries have a value for this key, which neither an address
+# nor a slot has, and otherwise only the values that were set since the fork. Missing values are
+# read from the other chain: they are records under the keys below.
+_FORKED = b"forked"
+_GONE = encoded(None)
+
+
+def _nothing(digest: bytes) -> None:
+    """Return ``None``: the trie is empty."""
+
+
+def forked_state(height: int) -> tuple[bytes, Mapping[bytes, bytes]]:
+    """Return the root and the nodes of the state of a chain forked after a block."""
+    return changed(_nothing, EMPTY_ROOT, {_FORKED: encoded(Account(nonce=1, balance=height))})
+
+
+def forked_storage(address: bytes) -> tuple[bytes, Mapping[bytes, bytes]]:
+    """Return the root and the nodes of the storage of an account of the other chain."""
+    return changed(_nothing, EMPTY_ROOT, {_FORKED: encode(b"\1" + address)})
+
+
+def is_forked(record: Record, root: bytes) -> bool:
+    """Return true for the root of the state of a forked chain, and of the storage of an account
+    from the other chain."""
+    return bool(find(record, root, _FORKED)[0])
+
+
+FORK_PREFIX = b"fork:"
+"""Prefix of the keys of records with values of the other chain."""
+
+
+def forked_account_key(address: bytes) -> bytes:
+    """Return the key of a record: the RLP of an account of the other chain."""
+    return b"fork:account:" + address
+
+
+def forked_slot_key(address: bytes, slot: bytes) -> bytes:
+    """Return the key of a record: the RLP of a slot's value in the other chain."""
+    return b"fork:slot:" + address + slot
+
+
+def forked_block_key(height: int) -> bytes:
+    """Return the key of a record: the hash of a block of the other chain, empty if it has no
+    such block."""
+    return b"fork:block:" + height.to_bytes(8)
+
+
+def forked_key(key: bytes) -> tuple[str, bytes]:
+    """Split the key of such a record into its kind and the rest."""
+    _, kind, rest = key.split(b":", 2)
+    return kind.decode(), rest
+
+
+def decoded(value: bytes) -> Account:
+    """Decode the result of :func:`encoded`."""
     if not value:
         return Account()
     items = Reader(value).list("account")
@@ -51,7 +120,7 @@ def code_of(record: Record, account: Account) -> bytes:
 
 def _checked(value: bytes) -> Account:
     """Decode an account; raise :exc:`ValueError` if it breaks the protocol's rules."""
-    found = _decoded(value)
+    found = decoded(value)
     is_sized = found.nonce < 1 << 64 and found.balance < 1 << 256
     sizes = {len(found.storage_root), len(found.code_hash)}
     if not is_sized or sizes != {32} or encoded(found) != value:
@@ -64,7 +133,8 @@ def _checked(value: bytes) -> Account:
 
 def _check_word(value: bytes) -> None:
     word = _word(value)
-    if not 0 < word < 1 << 256 or encode(word) != value:
+    # On a forked chain a slot may be set to 0.
+    if not 0 <= word < 1 << 256 or encode(word) != value:
         raise ValueError(
             "value in a storage trie: expected canonical RLP of a number of 1 to 256 bits, got"
             f" 0x{value.hex()[:100]}; restore a backup"
@@ -87,9 +157,17 @@ def records(record: Record, root: bytes) -> Iterator[bytes]:
             yield load(record, each.code_hash)
 
 
-def storage(record: Record, storage_root: bytes, slot: bytes) -> int:
-    """Return the value of a slot, 0 if it is not set, in the storage trie with this root."""
+def storage(record: Record, storage_root: bytes, slot: bytes, *, forked: bool = True) -> int:
+    """Return the value of a slot, 0 if it is not set, in the storage trie with this root.
+
+    ``forked`` is false if the state is known not to be of a forked chain.
+    """
     value, _ = find(record, storage_root, slot)
+    if forked and not value:
+        mark, _ = find(record, storage_root, _FORKED)
+        if mark:
+            address = Reader(mark).string("address")[1:]
+            value = load(record, forked_slot_key(address, slot))
     return _word(value)
 
 
@@ -100,7 +178,7 @@ def _word(value: bytes) -> int:
 def prove(record: Record, root: bytes, address: bytes, slots: Sequence[bytes]) -> AccountProof:
     """Return an account and the values of storage slots, each with its Merkle proof."""
     value, nodes = find(record, root, address)
-    known = _decoded(value)
+    known = decoded(value)
     found = []
     for slot in slots:
         word, path = find(record, known.storage_root, slot)
@@ -128,7 +206,7 @@ def by_address(record: Record, root: bytes) -> Iterator[tuple[bytes, Account]]:
     """Yield the address and the account of each account in a state; raise
     :exc:`~.trie.NodeMissing` if the store lacks a node or a record of :func:`names`."""
     for digest, value in leaves(record, root):
-        yield _preimage(record, digest), _decoded(value)
+        yield _preimage(record, digest), decoded(value)
 
 
 def words(record: Record, storage_root: bytes) -> Iterator[tuple[bytes, int]]:

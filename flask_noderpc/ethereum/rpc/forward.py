@@ -72,7 +72,7 @@ def _fixed(method: str, forward: ForwardedCalls) -> Callable[[Context, Params], 
 
     @cache
     def result() -> jsoncodec.Raw:
-        return _call(forward, method, b"[]")
+        return forwarded_result(forward, method, b"[]")
 
     return lambda ctx, params: result()
 
@@ -86,7 +86,7 @@ def _handler(
         values = [_value(ctx, getattr(params, name)) for name in names]
         while values and values[-1] is None:
             values.pop()
-        return _call(forward, row.name, jsoncodec.encode(values))
+        return forwarded_result(forward, row.name, jsoncodec.encode(values))
 
     handler.__doc__ = row.doc
     return handler
@@ -100,7 +100,9 @@ def _value(ctx: Context, value: Any) -> Any:
     return value
 
 
-def _call(forward: ForwardedCalls, method: str, params: bytes) -> jsoncodec.Raw:
+def forwarded_result(forward: ForwardedCalls, method: str, params: bytes) -> jsoncodec.Raw:
+    """Return the JSON of the result of another node; raise its error as
+    :exc:`.errors.EvmError`."""
     try:
         return jsoncodec.Raw(forward.call(method, params))
     except ForwardedCallFailed as failed:

@@ -13,12 +13,14 @@ from ...jsonrpc.session import Peer
 from ...web.layers import EVERY_METHOD, Ask, Example, Layer, Mounted, Path, Websocket
 from ...web.rules.admit import Admission, admit_handshake
 from ...web.views import Views, empty_page
+from ..api import check_fork
 from ..settings import EthereumSettings
 from ..state import EVM_STATE
 from .admission import admission
 from .dev.routes import DEV_ROUTES
 from .dialect import EVM
 from .examples import examples_of
+from .forked import with_fork
 from .forward import with_forwarded
 from .routes import RESERVED, SESSION_METHODS, custom_routes, namespaces_of, routes_of
 from .subscriptions.session import EvmHub, EvmSession
@@ -41,6 +43,7 @@ class EvmLayer(Layer):
         rows, guard, context = custom_routes(mounted.rows), mounted.guard, mounted.context
         dialect = EVM.with_schemas(rows.schemas())
         enabled = context.settings.of(EthereumSettings).evm_api
+        check_fork(context.settings)
         settings = context.settings.changed(evm_api=namespaces_of(enabled, rows))
         ctx = replace(
             context,
@@ -52,7 +55,7 @@ class EvmLayer(Layer):
         self.methods = {*SESSION_METHODS, *(RESERVED + rows).by_name()}
         """The names of all methods that this layer can have, under any settings."""
         served = routes_of(settings.of(EthereumSettings).evm_api, rows, dev=settings.dev)
-        served = with_forwarded(served, ctx)
+        served = with_fork(with_forwarded(served, ctx), ctx)
         self.dispatcher = Dispatcher(
             with_discover(served, dialect, guard.has),
             dialect,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from contextlib import suppress
 from dataclasses import replace
+from functools import cached_property
 
 from ...backends.base.backend import ChainBackend
 from ...backends.base.capabilities import FORWARDED_CALLS
@@ -22,7 +23,7 @@ from ...errors import (
 from ...jsonrpc.context import Context
 from ...lru import CacheMemory, LRUCache
 from ...settings import Settings
-from ..domain.records import ZERO_HASH, Transaction
+from ..domain.records import ZERO_HASH, Header, Transaction
 from ..protocol.blocks import Block, ethereum_block, genesis_block, pending_block
 from ..protocol.execution import ethereum_transactions
 from ..settings import CHAIN_ID, EthereumSettings
@@ -102,7 +103,18 @@ class Reader:
     @property
     def latest(self) -> int:
         """Height of the newest block; 0 is the genesis."""
-        return self._backend.reads.latest_height()
+        return self._backend.reads.latest_height() or self._before_first
+
+    @property
+    def _before_first(self) -> int:
+        """Number of the block before the chain's first: 0, or the block of the fork."""
+        return self._forked.number if self._forked else 0
+
+    @cached_property
+    def _forked(self) -> Header | None:
+        """Header of the block after which the chain was forked; ``None`` if it was not."""
+        evm = EVM_STATE.find(self._backend)
+        return evm.fork.block.header if evm and evm.fork else None
 
     @property
     def first(self) -> int:
@@ -110,7 +122,8 @@ class Reader:
         return self._backend.reads.initial_height()
 
     def genesis(self) -> Block | None:
-        """Return block 0; ``None`` if the genesis document is unknown."""
+        """Return block 0, or the one after which the chain was forked, without its
+        transactions; ``None`` if the genesis document is unknown."""
         if self._genesis is None:
             # A chain that is backfilled from its newest block may not have its genesis yet.
             with suppress(GenesisNotAvailable, HeightNotAvailable):
@@ -131,7 +144,7 @@ class Reader:
 
     def block_at(self, height: int) -> Block | None:
         """Return the block at a height; ``None`` if it is missing."""
-        if height == 0:
+        if height == self._before_first:
             return self.genesis()
         if height.bit_length() > 63:
             return None
@@ -217,6 +230,8 @@ class Reader:
         return self._decoded.put(raw, ethereum_transactions(raw)) if found is None else found
 
     def _made_genesis(self) -> Block | None:
+        if self._forked is not None:
+            return Block(self._forked)
         genesis = self._backend.reads.genesis()
         if self._node is not None:
             return self._node_genesis(genesis)

@@ -111,26 +111,29 @@ class MineManyParams(Params):
     interval: int | None = param(Number(), default=None, doc="Seconds between the blocks.")
 
 
-class NoFork(ParamField):
-    """Options of a reset, which must not ask for a fork of another chain."""
+class ResetOptions(ParamField):
+    """Options of a reset, which may name the fork with which the chain began."""
 
     json_type = "object"
 
-    def from_json(self, value: Any) -> None:
-        """Return ``None``; raise :exc:`ValueError` if the options ask for a fork."""
+    def from_json(self, value: Any) -> int | str | None:
+        """Return the block of the fork: its height, or ``latest`` if only a URL is given;
+        ``None`` without a fork."""
         fork = value.get("forking") if isinstance(value, dict) else None
-        if isinstance(fork, dict):
-            # viem sends an object whose members are null if no fork is wanted.
-            fork = any(each is not None for each in fork.values())
-        if fork:
-            raise ValueError("forking: expected null, as this chain can't fork another one")
+        # viem sends an object whose members are null if no fork is wanted.
+        if not isinstance(fork, dict) or all(each is None for each in fork.values()):
+            return None
+        number = fork.get("blockNumber")
+        return "latest" if number is None else Number().from_json(number)
 
 
 @dataclass(frozen=True, slots=True)
 class Reset(Params):
     """Parameters of ``hardhat_reset``."""
 
-    fork: None = param(NoFork(), default=None, doc="Options; a fork is refused.")
+    fork: int | str | None = param(
+        ResetOptions(), default=None, doc="Options; another fork is refused."
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +233,16 @@ def revert(ctx: Context, params: SnapshotParams) -> bool:
 
 
 def reset(ctx: Context, params: Reset) -> None:
-    """Revert the chain to its genesis."""
+    """Revert the chain to its genesis, or to the block after which it was forked."""
+    fork = evm_state(ctx).fork
+    number = fork.block.header.number if fork else None
+    if params.fork is not None and (fork is None or params.fork not in (number, "latest")):
+        began = "without a fork" if number is None else f"with a fork of block {number}"
+        raise EvmError(
+            f"forking: expected null, as this chain began {began}, got block {params.fork};"
+            " start a node with --fork-url and --fork-block-number (NODERPC_FORK_URL,"
+            " NODERPC_FORK_BLOCK_NUMBER)"
+        )
     control(ctx).reset()
 
 
@@ -408,7 +420,7 @@ class RandaoParams(Params):
 
 def set_prev_randao(ctx: Context, params: RandaoParams) -> None:
     """Set the value of PREVRANDAO, and ``mixHash``, of the next block; later blocks have 0."""
-    fork = fork_at(evm_state(ctx).forks(), ctx.backend.reads.latest_height() + 1)
+    fork = fork_at(evm_state(ctx).forks(), reader(ctx).latest + 1)
     if not fork.has_randao:
         raise EvmError(f"PREVRANDAO begins with the fork Paris, and this chain has {fork.name}")
     change(ctx, Change(prev_randao=params.prev_randao))
@@ -420,6 +432,6 @@ def set_gas_limit(ctx: Context, params: GasLimitParams) -> bool:
         raise EvmError(
             f"limit: expected a gas limit from {_MIN_GAS} to {_MAX_GAS}, got {params.limit}"
         )
-    before = ctx.backend.reads.consensus_params(ctx.backend.reads.latest_height() + 1).block
+    before = ctx.backend.reads.consensus_params(reader(ctx).latest + 1).block
     change(ctx, Change(block=replace(before, max_gas=params.limit)))
     return True

@@ -20,7 +20,7 @@ from ...protocol.execution import Receipt
 from ..codec.params import Bool, Hash, String, Tag
 from ..errors import NOT_SUPPORTED, EvmError
 from ..execution.sending import FillParams
-from ..execution.state import UnreadParams, block_of
+from ..execution.state import UnreadParams, block_of, evm_state
 from ..queries import fees, node
 from ..reader import reader
 from . import control, history, signing, state, tokens
@@ -34,12 +34,10 @@ from .control import (
 )
 from .state import BalanceParams, CodeParams, NonceParams, StorageWordParams
 
-_NO_FORK = {"forkUrl": None, "forkBlockNumber": None, "forkRetryBackoff": None}
-
 
 def node_info(ctx: Context, params: NoParams) -> dict[str, Any]:
-    """The latest block, hard fork, fees and chain ID; the fork options are always null."""
-    header = _latest(ctx).header
+    """The latest block, hard fork, fees and chain ID, and the forked chain if there is one."""
+    header, fork = _latest(ctx).header, evm_state(ctx).fork
     return {
         "currentBlockNumber": header.number,
         "currentBlockTimestamp": PlainNumber(header.timestamp),
@@ -52,26 +50,38 @@ def node_info(ctx: Context, params: NoParams) -> dict[str, Any]:
             "gasLimit": header.gas_limit,
             "gasPrice": fees.gas_price(ctx, params),
         },
-        "forkConfig": _NO_FORK,
+        "forkConfig": {
+            "forkUrl": fork.nodes if fork else None,
+            "forkBlockNumber": PlainNumber(fork.block.header.number) if fork else None,
+            "forkRetryBackoff": None,
+            "isProven": fork.block.is_proven if fork else None,
+        },
     }
 
 
 def genesis_time(ctx: Context, params: NoParams) -> PlainNumber:
-    """Time of the genesis, in seconds since 1970."""
-    return PlainNumber(block_of(ctx, 0).header.timestamp)
+    """Time of the genesis, or of the block of the fork, in seconds since 1970."""
+    first = reader(ctx).genesis()
+    return PlainNumber(first.header.timestamp if first else 0)
 
 
 def metadata(ctx: Context, params: NoParams) -> dict[str, Any]:
     """Client version, chain ID and latest block; the instance ID is the hash of block 0."""
-    header = _latest(ctx).header
-    genesis = reader(ctx).block_at(0)
+    header, fork = _latest(ctx).header, evm_state(ctx).fork
+    genesis = reader(ctx).genesis()
     return {
         "clientVersion": node.client_version(ctx, params),
         "chainId": PlainNumber(node.chain_id(ctx, params)),
         "instanceId": genesis.header.hash if genesis else header.hash,
         "latestBlockNumber": PlainNumber(header.number),
         "latestBlockHash": header.hash,
-        "forkedNetwork": None,
+        "forkedNetwork": fork
+        and {
+            "chainId": PlainNumber(fork.block.chain_id),
+            "forkBlockNumber": PlainNumber(fork.block.header.number),
+            "forkBlockHash": fork.block.header.hash,
+            "isProven": fork.block.is_proven,
+        },
         "snapshots": {},
     }
 
@@ -124,7 +134,7 @@ def accept_logging(ctx: Context, params: LoggingParams) -> None:
 class UrlParams(Params):
     """Parameters of ``anvil_setRpcUrl``."""
 
-    url: str = param(String(), doc="Ignored: the chain is not a fork of another.")
+    url: str = param(String(), doc="Ignored: NODERPC_FORK_URL names the nodes.")
 
 
 def accept_url(ctx: Context, params: UrlParams) -> None:

@@ -23,7 +23,7 @@ from ..codec.params import Address, Data, Tag
 from ..errors import EvmError
 from ..execution import state
 from ..execution.state import StorageKey, evm_state, root_of
-from ..reader import SearchBudget
+from ..reader import SearchBudget, reader
 from .control import Number, change
 
 
@@ -120,6 +120,11 @@ _ACCOUNT_BYTES, _WORD_BYTES = 250, 140
 
 def dump(ctx: Context, params: NoParams) -> bytes:
     """All accounts with their code and storage, after the latest block, in anvil's format."""
+    if evm_state(ctx).fork is not None:
+        raise EvmError(
+            "the state of a forked chain can't be dumped, as this node only has the values that"
+            " were read; use evm_snapshot and evm_revert"
+        )
     root = root_of(ctx, Tag.LATEST)
     try:
         found = dict(_accounts(ctx, evm_state(ctx).record, root))
@@ -180,7 +185,7 @@ def _limits(ctx: Context) -> Iterator[tuple[int, str]]:
     # A request contains the dump in hex: two characters for a byte.
     body = ctx.settings.of(EthereumSettings).evm_max_body_bytes - _CALL_BYTES
     yield body // 2, "raise NODERPC_EVM_MAX_BODY_BYTES"
-    height = ctx.backend.reads.latest_height() + 1
+    height = reader(ctx).latest + 1
     members = len(ctx.backend.reads.validators(height).validators)
     # A block contains the dump as base64: four characters for three bytes.
     space = (

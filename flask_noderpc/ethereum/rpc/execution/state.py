@@ -237,6 +237,12 @@ class ProofParams(Params):
 def proof(ctx: Context, params: ProofParams) -> dict[str, Any]:
     """An account and values of storage slots, with the trie nodes that prove them
     (EIP-1186)."""
+    if evm_state(ctx).fork is not None:
+        raise EvmError(
+            "a forked chain has no proofs, as it only has the values that were read; ask the"
+            " node of NODERPC_FORK_URL for proofs of its blocks",
+            code=NOT_SUPPORTED,
+        )
     root = root_of(ctx, params.block)
     slots = [word for _, word in params.keys]
     found = accounts.prove(evm_state(ctx).record, root, params.address, slots)
@@ -281,7 +287,8 @@ def config(ctx: Context, params: NoParams) -> dict[str, Any]:
 def _fork_config(ctx: Context, latest: Header, forks: Schedule) -> dict[str, Any]:
     """Return the rules of the last of some forks."""
     height, fork = forks[-1].height, forks[-1].fork
-    genesis = block_of(ctx, 0).header.hash or b""
+    first = reader(ctx).genesis()
+    genesis = (first and first.header.hash) or b""
     # EIP-2124: the genesis and the heights of the later forks.
     passed = b"".join(each.height.to_bytes(8) for each in forks[1:])
     evm, root = evm_state(ctx), root_of(ctx, Tag.LATEST)

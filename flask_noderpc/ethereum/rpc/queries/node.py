@@ -83,7 +83,7 @@ def chain_id(ctx: Context, params: NoParams) -> int:
 
 def block_number(ctx: Context, params: NoParams) -> int:
     """The height of the latest block."""
-    return ctx.backend.reads.latest_height()
+    return reader(ctx).latest
 
 
 def syncing(ctx: Context, params: NoParams) -> bool | dict[str, int]:

@@ -1,0 +1,459 @@
+"""The state of another chain after one block, from which a development chain goes on.
+
+Accounts, codes and slots are read from a node of that chain when they are first needed, and
+kept in a file, so that a later run needs no node.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from ... import jsoncodec
+from ...backends.base.capabilities import ForwardedCalls
+from ...errors import (
+    ConfigurationError,
+    ForwardedCallFailed,
+    InvalidSetting,
+    UpstreamMismatch,
+    UpstreamUnavailable,
+    short_repr,
+)
+from ...protocol.secp256k1eth import keccak
+from ..domain.execution import NO_CODE, NO_STORAGE, Account
+from ..domain.records import (
+    EMPTY_BLOOM,
+    EMPTY_ROOT,
+    NO_UNCLES,
+    ZERO_ADDRESS,
+    ZERO_HASH,
+    Header,
+)
+from ..protocol import accounts, rlp
+from ..protocol.trie import NodeMissing, find
+
+log = logging.getLogger("flask_noderpc.dev")
+
+KnownBlock = Callable[[], tuple[int, bytes] | None]
+"""Function that returns height and hash of the block after which the chains part, ``None``
+before it was read."""
+
+_URL = "NODERPC_FORK_URL"
+# Error codes of nodes that do not offer a method; with another code, the text names the
+# method.
+_NOT_OFFERED = (-32601, -32004)
+
+
+class _BlockJson(jsoncodec.Struct, rename="camel"):
+    """Members of a block in JSON that the forked chain needs."""
+
+    number: str
+    hash: str
+    parent_hash: str
+    state_root: str
+    gas_limit: str
+    gas_used: str
+    timestamp: str
+    miner: str
+    base_fee_per_gas: str | None = None
+    mix_hash: str | None = None
+    extra_data: str = "0x"
+    logs_bloom: str | None = None
+    transactions_root: str | None = None
+    receipts_root: str | None = None
+    difficulty: str = "0x0"
+    nonce: str | None = None
+    sha3_uncles: str | None = None
+
+    def header(self) -> Header:
+        return Header(
+            number=_number(self.number),
+            hash=_bytes(self.hash, 32),
+            parent_hash=_bytes(self.parent_hash, 32),
+            nonce=_bytes(self.nonce, 8) if self.nonce else bytes(8),
+            uncles_hash=_bytes(self.sha3_uncles, 32) if self.sha3_uncles else NO_UNCLES,
+            bloom=_bytes(self.logs_bloom, 256) if self.logs_bloom else EMPTY_BLOOM,
+            transactions_root=_word(self.transactions_root, EMPTY_ROOT),
+            state_root=_bytes(self.state_root, 32),
+            receipts_root=_word(self.receipts_root, EMPTY_ROOT),
+            miner=_bytes(self.miner, 20),
+            difficulty=_number(self.difficulty),
+            extra_data=_bytes(self.extra_data),
+            gas_limit=_number(self.gas_limit),
+            gas_used=_number(self.gas_used),
+            timestamp=_number(self.timestamp),
+            mix_hash=_word(self.mix_hash, ZERO_HASH),
+            base_fee=None if self.base_fee_per_gas is None else _number(self.base_fee_per_gas),
+        )
+
+
+class _SlotJson(jsoncodec.Struct):
+    value: str
+    proof: list[str]
+
+
+class _ProofJson(jsoncodec.Struct, rename="camel"):
+    """The result of ``eth_getProof`` (EIP-1186)."""
+
+    account_proof: list[str]
+    balance: str
+    nonce: str
+    code_hash: str
+    storage_hash: str
+    storage_proof: list[_SlotJson]
+
+
+class _FirstLine(jsoncodec.Struct, rename="camel"):
+    """The first line of the file: the block, and how its state is read."""
+
+    chain_id: str
+    is_proven: bool
+    block: jsoncodec.Raw
+
+
+@dataclass(frozen=True, slots=True)
+class ForkedBlock:
+    """The block after which the chains part."""
+
+    header: Header
+    json: bytes
+    """The block as its node showed it, with the hashes of its transactions."""
+    chain_id: int
+    is_proven: bool
+    """True if each value is proven by the block's state root, with ``eth_getProof``."""
+
+
+class ForkedChain(ForwardedCalls):
+    """State of another chain after one block.
+
+    ``path`` is the file of the values that were read. ``nodes`` names the other chain's nodes
+    without credentials. ``number`` is the height of the block; by default, the height in the
+    file, or the latest height if the file does not exist yet. ``connect`` returns a client of
+    the other chain's nodes; it gets a function that returns the block's height and hash.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        nodes: str,
+        number: int | None,
+        connect: Callable[[KnownBlock], ForwardedCalls] | None,
+    ) -> None:
+        self.path, self.nodes, self._number = path, nodes, number
+        self._calls = connect(self._known_block) if connect else None
+        self._lock = threading.Lock()
+        # A value is read by one thread, while others wait for it.
+        self._reading = [threading.Lock() for _ in range(_STRIPES)]
+        self._end = 0
+        """Bytes of the file that were read."""
+        self._records: dict[bytes, bytes] = {}
+        self._storage_roots: dict[bytes, bytes] = {}
+
+    @cached_property
+    def block(self) -> ForkedBlock:
+        """The block after which the chains part.
+
+        Raise :exc:`~flask_noderpc.errors.BackendError` if it is in no file and can't be read.
+        """
+        with self._lock:
+            if not self.path.exists():
+                self._begin()
+            first = self._from_file(next(self._lines_of_file(0), b""), _FirstLine)
+            header = self._from_file(bytes(first.block), _BlockJson).header()
+        if self._number not in (None, header.number):
+            raise InvalidSetting(
+                f"NODERPC_FORK_BLOCK_NUMBER: expected {header.number}, the block of the values"
+                f" in {self.path}, got {self._number}; to fork another block, set"
+                " NODERPC_FORK_CACHE to a new file and begin a new chain"
+            )
+        self._records.update(accounts.forked_state(header.number)[1])
+        return ForkedBlock(header, bytes(first.block), _number(first.chain_id), first.is_proven)
+
+    def _known_block(self) -> tuple[int, bytes] | None:
+        known: ForkedBlock | None = self.__dict__.get("block")
+        return (known.header.number, known.header.hash or b"") if known else None
+
+    def get(self, key: bytes) -> bytes | None:
+        """Return a record of the state: a value of the other chain, which is read if it is not
+        known, or a code or trie node by its hash, ``None`` if it is not known."""
+        found = self._records.get(key)
+        if found is not None:
+            return found
+        with self._reading[hash(key) % _STRIPES]:
+            self._read_new_lines()
+            if key not in self._records and key.startswith(accounts.FORK_PREFIX):
+                self._add(self._read(key))
+        return self._records.get(key)
+
+    def call(self, method: str, params: bytes) -> bytes:
+        if self._calls is None:
+            raise UpstreamUnavailable(
+                _URL, f"expected the URL of a node for {method}, got nothing"
+            )
+        return self._calls.call(method, params)
+
+    def close(self) -> None:
+        if self._calls is not None:
+            self._calls.close()
+
+    # The file.
+
+    def _begin(self) -> None:
+        """Read the block, and write it into a new file."""
+        wanted = "latest" if self._number is None else hex(self._number)
+        block = self._result(bytes, "eth_getBlockByNumber", wanted, False)
+        if block == b"null":
+            raise InvalidSetting(
+                f"NODERPC_FORK_BLOCK_NUMBER: expected a block that the node has, got"
+                f" {self._number}"
+            )
+        header = self._decoded(block, _BlockJson).header()
+        chain_id = self._result(str, "eth_chainId")
+        known = self._if_proven(header)
+        first = _FirstLine(chain_id, known is not None, jsoncodec.Raw(block))
+        lines = [first] if known is None else [first, known]
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        draft = self.path.with_name(f"{self.path.name}.{os.getpid()}")
+        try:
+            draft.write_bytes(b"".join(jsoncodec.encode(line) + b"\n" for line in lines))
+            # Another process may begin the file, too: the first one wins.
+            with suppress(FileExistsError):
+                os.link(draft, self.path)
+        finally:
+            draft.unlink(missing_ok=True)
+
+    def _if_proven(self, header: Header) -> dict[str, str] | None:
+        """Return the line of an account that calls without a sender read, if the node proves
+        it; else ``None``."""
+        try:
+            return self._proven_account(header, ZERO_ADDRESS)
+        except ForwardedCallFailed as error:
+            code = error.error.get("code")
+            if code not in _NOT_OFFERED and "method" not in error.text.lower():
+                raise
+            log.warning(
+                "the node of %s offers no eth_getProof (%s): the values of the forked chain are"
+                " taken from it without proof",
+                _URL,
+                error.text,
+            )
+            return None
+
+    def _lines_of_file(self, start: int) -> Iterator[bytes]:
+        """Yield the complete lines of the file from an offset on."""
+        with self.path.open("rb") as file:
+            file.seek(start)
+            for line in file:
+                # Another process may be writing the last line.
+                if not line.endswith(b"\n"):
+                    return
+                self._end = start = start + len(line)
+                yield line
+
+    def _read_new_lines(self) -> None:
+        _ = self.block
+        with self._lock:
+            if self.path.stat().st_size > self._end:
+                for line in self._lines_of_file(self._end):
+                    # Skip a line that its process did not complete.
+                    with suppress(jsoncodec.NotJSON):
+                        self._remember(jsoncodec.decode(line, dict[str, str]))
+
+    def _add(self, found: Mapping[str, str]) -> None:
+        """Append a value to the file."""
+        with self._lock:
+            # In this mode, the writes of several processes are never mixed. If the last
+            # line is incomplete, as its process was killed, begin a new one.
+            with self.path.open("ab", buffering=0) as file:
+                start = b"" if file.tell() == self._end else b"\n"
+                file.write(start + jsoncodec.encode(found) + b"\n")
+            self._remember(found)
+
+    def _remember(self, line: Mapping[str, str]) -> None:
+        """Keep the records of a line: an account with its code, a slot or a block."""
+        values = {name: _bytes(text) for name, text in line.items()}
+        match values:
+            case {"account": address, "rlp": encoded, **code}:
+                found = accounts.decoded(encoded)
+                if found.storage_root != NO_STORAGE:
+                    root, nodes = accounts.forked_storage(address)
+                    self._records.update(nodes)
+                    self._storage_roots[address] = found.storage_root
+                    encoded = accounts.encoded(replace(found, storage_root=root))
+                if "code" in code:
+                    self._records[found.code_hash] = code["code"]
+                self._records[accounts.forked_account_key(address)] = encoded
+            case {"account": address, "slot": slot, "value": value}:
+                key = accounts.forked_slot_key(address, slot)
+                self._records[key] = rlp.encode(int.from_bytes(value))
+            case {"block": number, "hash": block_hash}:
+                key = accounts.forked_block_key(int.from_bytes(number))
+                self._records[key] = block_hash
+
+    # The node.
+
+    def _read(self, key: bytes) -> dict[str, str]:
+        """Return the line of the file for a record's key, read from the node."""
+        kind, rest = accounts.forked_key(key)
+        try:
+            match kind:
+                case "account":
+                    return self._account(rest)
+                case "slot":
+                    return self._slot(rest[:20], rest[20:])
+            number = int.from_bytes(rest)
+            found = self._result(
+                dict[str, Any] | None, "eth_getBlockByNumber", hex(number), False
+            )
+            return {"block": f"0x{rest.hex()}", "hash": found["hash"] if found else "0x"}
+        except ForwardedCallFailed as error:
+            reason = error.text
+        except UpstreamUnavailable as error:
+            reason = error.reason
+        raise UpstreamUnavailable(
+            _URL,
+            f"the {kind} 0x{rest.hex()} of block {self.block.header.number} is not in"
+            f" {self.path} and can't be read: {reason}",
+        )
+
+    def _account(self, address: bytes) -> dict[str, str]:
+        header = self.block.header
+        if self.block.is_proven:
+            return self._proven_account(header, address)
+        shown = f"0x{address.hex()}"
+        code = self._code(header, shown)
+        number = hex(header.number)
+        found = Account(
+            _number(self._result(str, "eth_getTransactionCount", shown, number)),
+            _number(self._result(str, "eth_getBalance", shown, number)),
+            # Only code can read storage. The root is not known.
+            accounts.forked_storage(address)[0] if code else NO_STORAGE,
+            keccak(code),
+        )
+        return _account_line(address, found, code)
+
+    def _proven_account(self, header: Header, address: bytes) -> dict[str, str]:
+        """Read an account with its code; raise ``UpstreamMismatch`` if its proof is wrong."""
+        proof = self._proof(header, address, ())
+        encoded = _value(header.state_root, address, proof.account_proof)
+        found = accounts.decoded(encoded) if encoded else Account()
+        shown = Account(
+            _number(proof.nonce),
+            _number(proof.balance),
+            _root(proof.storage_hash, NO_STORAGE),
+            _root(proof.code_hash, NO_CODE),
+        )
+        if shown != found:
+            raise _refuted(f"the values of account 0x{address.hex()} differ from their proof")
+        code = b""
+        if found.code_hash != NO_CODE:
+            code = self._code(header, f"0x{address.hex()}")
+        if keccak(code) != found.code_hash:
+            raise _refuted(f"the code of 0x{address.hex()} has another hash than its account")
+        return _account_line(address, found, code)
+
+    def _slot(self, address: bytes, slot: bytes) -> dict[str, str]:
+        names = {"account": f"0x{address.hex()}", "slot": f"0x{slot.hex()}"}
+        header = self.block.header
+        if not self.block.is_proven:
+            number = hex(header.number)
+            value = self._result(str, "eth_getStorageAt", *names.values(), number)
+            return {**names, "value": value}
+        # The account was read before, as only its record leads to this key.
+        root = self._storage_roots[address]
+        proof = self._proof(header, address, (slot,))
+        if len(proof.storage_proof) != 1:
+            raise _refuted(f"one slot was asked for, but {len(proof.storage_proof)} proven")
+        encoded = _value(root, slot, proof.storage_proof[0].proof)
+        word = int.from_bytes(rlp.Reader(encoded).string("word")) if encoded else 0
+        if word != _number(proof.storage_proof[0].value):
+            raise _refuted(f"the value of slot {names['slot']} differs from its proof")
+        return {**names, "value": f"0x{word:064x}"}
+
+    def _proof(self, header: Header, address: bytes, slots: tuple[bytes, ...]) -> _ProofJson:
+        params = f"0x{address.hex()}", [f"0x{slot.hex()}" for slot in slots], hex(header.number)
+        found: _ProofJson = self._result(_ProofJson, "eth_getProof", *params)
+        return found
+
+    def _code(self, header: Header, address: str) -> bytes:
+        return _bytes(self._result(str, "eth_getCode", address, hex(header.number)))
+
+    def _result(self, kind: Any, method: str, *params: Any) -> Any:
+        result = self.call(method, jsoncodec.encode(params))
+        return result if kind is bytes else self._decoded(result, kind)
+
+    def _decoded(self, text: bytes, kind: Any) -> Any:
+        try:
+            return jsoncodec.decode(text, kind)
+        except jsoncodec.NotJSON as error:
+            raise UpstreamMismatch(
+                _URL, f"its node gave a result that can't be read: {error}"
+            ) from None
+
+    def _from_file(self, line: bytes, kind: Any) -> Any:
+        try:
+            return jsoncodec.decode(line, kind)
+        except jsoncodec.NotJSON as error:
+            raise ConfigurationError(
+                f"{self.path}: expected values of a forked chain, one in each line: {error};"
+                " delete the file to read them again"
+            ) from None
+
+
+_STRIPES = 16
+
+
+def _value(root: bytes, key: bytes, nodes: list[str]) -> bytes:
+    """Return the value of a key in a trie, which its encoded nodes prove; raise
+    ``UpstreamMismatch`` if they don't."""
+    known = {keccak(node): node for node in map(_bytes, nodes)}
+    try:
+        return find(known.get, root, key)[0]
+    except (NodeMissing, rlp.Malformed, ValueError, IndexError, AssertionError):
+        raise _refuted(
+            f"the proof of 0x{key.hex()} does not lead to the root 0x{root.hex()}"
+        ) from None
+
+
+def _account_line(address: bytes, found: Account, code: bytes) -> dict[str, str]:
+    """Return the line of the file for an account; a missing account is an empty one."""
+    encoded = accounts.encoded(found)
+    line = {"account": f"0x{address.hex()}", "rlp": f"0x{encoded.hex()}"}
+    return {**line, "code": f"0x{code.hex()}"} if code else line
+
+
+def _refuted(reason: str) -> UpstreamMismatch:
+    return UpstreamMismatch(_URL, f"{reason}; the node gives wrong values: use another one")
+
+
+def _root(text: str, empty: bytes) -> bytes:
+    """Return a hash, or ``empty`` for zeros, which some nodes show for a missing account."""
+    found = _bytes(text, 32)
+    return empty if found == ZERO_HASH else found
+
+
+def _word(text: str | None, default: bytes) -> bytes:
+    return default if text is None else _bytes(text, 32)
+
+
+def _number(text: str) -> int:
+    return int.from_bytes(_bytes(f"0x{text[2:]:0>{len(text) - 2 + len(text) % 2}}"))
+
+
+def _bytes(text: str, size: int | None = None) -> bytes:
+    try:
+        found = bytes.fromhex(text.removeprefix("0x"))
+    except ValueError:
+        found = None
+    if found is None or (size is not None and len(found) != size):
+        raise UpstreamMismatch(
+            _URL, f"expected hex of {size or 'any number of'} bytes, got {short_repr(text)}"
+        )
+    return found

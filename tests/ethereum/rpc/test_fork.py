@@ -1,0 +1,494 @@
+"""Tests of a chain that is forked from another one: values of the other chain are read when
+they are first needed, proven, and kept for later runs without a node."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from flask_noderpc.errors import BackendError, ConfigurationError
+from flask_noderpc.ethereum.testing import EvmNode, run_evm_node
+from tests.helpers.until import until
+
+from .between import Between, asked, between, posted
+
+A, B = (
+    "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266",
+    "0x70997970C51812dc3A010C7d01b50e0d17dc79C8",
+)
+RICH, CONTRACT, NEW = ("0x" + byte * 20 for byte in ("a1", "c0", "ee"))
+# Returns the slot that the input names, or with a second word sets it.
+CODE = "0x366020106010575f35545f5260205ff35b6020355f355500"
+# Returns the hash of the block that the input names.
+HASH_CODE = "0x5f35405f5260205ff3"
+# Destroys itself, and sends its funds to the address in the input.
+BURNS = "0x5f35ff"
+
+
+def word(number: int) -> str:
+    return f"0x{number:064x}"
+
+
+class Chain:
+    """Calls to a running node."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    def __call__(self, method: str, *params: Any) -> Any:
+        return asked(self.url, method, *params)
+
+    def error(self, method: str, *params: Any) -> str:
+        response = posted(self.url, method, *params)
+        assert "error" in response, response
+        text: str = response["error"]["message"]
+        return text
+
+    def slot(self, slot: int, block: str = "latest") -> int:
+        found = self("eth_call", {"to": CONTRACT, "data": word(slot)}, block)
+        assert int(self("eth_getStorageAt", CONTRACT, hex(slot), block), 16) == int(found, 16)
+        return int(found, 16)
+
+    def send(self, **fields: Any) -> Any:
+        sent = self("eth_sendTransaction", {"from": A, "gas": "0x30000", **fields})
+        until(lambda: self("eth_getTransactionReceipt", sent) is not None, "a receipt")
+        return self("eth_getTransactionReceipt", sent)
+
+    def set_slot(self, slot: int, value: int) -> Any:
+        receipt = self.send(to=CONTRACT, data=word(slot) + word(value)[2:])
+        assert receipt["status"] == "0x1"
+        return receipt
+
+
+@pytest.fixture(scope="module")
+def node() -> Iterator[EvmNode]:
+    """The other chain: it has a contract with slots 1, 2 and 3, and eight blocks."""
+    with run_evm_node() as made:
+        chain = Chain(made.url)
+        chain("anvil_setBalance", RICH, "0x1234")
+        chain("anvil_setNonce", RICH, "0x7")
+        chain("anvil_setCode", CONTRACT, CODE)
+        for slot in (1, 2, 3):
+            chain.set_slot(slot, 100 + slot)
+        chain.send(to=B, value="0x5")
+        yield made
+
+
+@pytest.fixture
+def other(node: EvmNode) -> Iterator[Chain]:
+    with node.snapshot():
+        yield Chain(node.url)
+
+
+@contextmanager
+def forked(proxy: str, cache: Path, **more: Any) -> Iterator[Chain]:
+    with run_evm_node(fork_url=(proxy,), fork_cache=str(cache), **more) as made:
+        yield Chain(made.url)
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    return tmp_path / "fork.jsonl"
+
+
+def fork_of(other: Chain, cache: Path, use: Callable[[Chain, Between], None]) -> None:
+    """Run a fork of the chain, and pass it on with the proxy to the other one."""
+    with between(other.url) as (proxy, url), forked(url, cache) as chain:
+        use(chain, proxy)
+
+
+def test_the_state_of_the_other_chain_is_read_once(other: Chain, cache: Path) -> None:
+    height = int(other("eth_blockNumber"), 16)
+
+    def use(chain: Chain, proxy: Between) -> None:
+        assert int(chain("eth_blockNumber"), 16) == height
+        for _ in range(2):
+            assert chain("eth_getBalance", RICH, "latest") == "0x1234"
+            assert chain("eth_getTransactionCount", RICH, "latest") == "0x7"
+            assert chain("eth_getCode", CONTRACT, "latest") == CODE
+            assert chain("eth_getCode", NEW, "latest") == "0x"
+            assert [chain.slot(each) for each in range(5)] == [0, 101, 102, 103, 0]
+        # Later changes of the other chain are not seen.
+        other.set_slot(1, 9)
+        assert chain.slot(1) == 101
+        chain.set_slot(2, 8)
+        assert [chain.slot(each) for each in range(4)] == [0, 101, 8, 103]
+        reads = {call: n for call, n in proxy.calls.items() if "eth_getBlockBy" not in call}
+        assert any("eth_getProof" in call and CONTRACT in call for call in reads)
+        assert {call: n for call, n in reads.items() if n > 1} == {}
+
+    fork_of(other, cache, use)
+
+
+def test_changes_since_the_fork_hide_the_values_of_the_other_chain(
+    other: Chain, cache: Path
+) -> None:
+    def use(chain: Chain, proxy: Between) -> None:
+        before = chain("eth_blockNumber")
+        for slot in (1, 3):
+            chain.set_slot(slot, 0)
+        chain.set_slot(2, 77)
+        chain("anvil_setBalance", RICH, "0x0")
+        chain("anvil_setNonce", RICH, "0x0")
+        # An empty account is deleted when it is touched (EIP-161).
+        chain.send(to=RICH)
+        assert [chain.slot(each) for each in range(5)] == [0, 0, 77, 0, 0]
+        assert chain("eth_getBalance", RICH, "latest") == "0x0"
+        assert chain("eth_getTransactionCount", RICH, "latest") == "0x0"
+        # The block of the fork keeps its state.
+        assert [chain.slot(each, before) for each in range(4)] == [0, 101, 102, 103]
+        assert chain("eth_getBalance", RICH, before) == "0x1234"
+        chain("anvil_reset")
+        assert chain("eth_blockNumber") == before
+        assert [chain.slot(each) for each in range(4)] == [0, 101, 102, 103]
+        assert chain("eth_getBalance", RICH, "latest") == "0x1234"
+
+    fork_of(other, cache, use)
+
+
+def test_overrides_of_a_call_replace_the_storage(other: Chain, cache: Path) -> None:
+    def use(chain: Chain, proxy: Between) -> None:
+        call = {"to": CONTRACT, "data": word(1)}
+        for override, value in (({"state": {}}, 0), ({"stateDiff": {word(2): word(5)}}, 101)):
+            found = chain("eth_call", call, "latest", {CONTRACT: override})
+            assert int(found, 16) == value
+
+    fork_of(other, cache, use)
+
+
+def test_a_second_run_needs_no_node(other: Chain, cache: Path) -> None:
+    def run(chain: Chain) -> list[Any]:
+        chain.set_slot(1, 5)
+        chain.set_slot(3, 0)
+        values = [chain.slot(each) for each in range(4)]
+        return [values, chain("eth_getBalance", RICH, "latest")]
+
+    block = other("eth_getBlockByNumber", "latest", False)
+    first: list[Any] = []
+    fork_of(other, cache, lambda chain, proxy: first.extend(run(chain)))
+    with forked("http://127.0.0.1:9", cache) as chain:
+        assert chain("eth_getBlockByNumber", "latest", False) == block
+        assert run(chain) == first
+        text = chain.error("eth_getBalance", NEW, "latest")
+        assert NEW in text
+        assert "can't be read" in text
+        assert str(cache) in text
+        # The failed read harms nothing.
+        assert chain.slot(2) == 102
+    with run_evm_node(fork_cache=str(cache)) as made:
+        assert Chain(made.url).slot(2) == 102
+        assert "NODERPC_FORK_URL" in Chain(made.url).error("eth_getBalance", NEW, "latest")
+
+
+def change_at(*path: str | int) -> Callable[[Any], Any]:
+    """Return a function that changes the last hex digit of one value in a result."""
+
+    def change(result: Any) -> Any:
+        whole = {"": json.loads(json.dumps(result))}
+        at: Any = whole
+        *ways, last = ("", *path)
+        for each in ways:
+            at = at[each]
+        text = at[last]
+        at[last] = text[:-1] + ("1" if text[-1] != "1" else "2")
+        return whole[""]
+
+    return change
+
+
+_CHANGED = {
+    "balance": ("eth_getProof", change_at("balance")),
+    "nonce": ("eth_getProof", change_at("nonce")),
+    "code hash": ("eth_getProof", change_at("codeHash")),
+    "storage root": ("eth_getProof", change_at("storageHash")),
+    "root node": ("eth_getProof", change_at("accountProof", 0)),
+    "last node": ("eth_getProof", change_at("accountProof", -1)),
+    "code": ("eth_getCode", change_at()),
+}
+
+
+@pytest.mark.parametrize("name", _CHANGED)
+def test_a_changed_value_of_an_account_is_refused(name: str, other: Chain, cache: Path) -> None:
+    method, change = _CHANGED[name]
+
+    def use(chain: Chain, proxy: Between) -> None:
+        proxy.change = lambda called, result: change(result) if called == method else result
+        text = chain.error("eth_getBalance", CONTRACT, "latest")
+        assert "NODERPC_FORK_URL" in text
+        assert "wrong values" in text
+        # Nothing of it was kept.
+        proxy.change = lambda called, result: result
+        assert chain("eth_getBalance", CONTRACT, "latest") == "0x0"
+        assert chain.slot(1) == 101
+
+    fork_of(other, cache, use)
+
+
+@pytest.mark.parametrize(
+    "path", [("storageProof", 0, "value"), ("storageProof", 0, "proof", 0)]
+)
+@pytest.mark.parametrize("slot", [2, 9])
+def test_a_changed_slot_is_refused(
+    path: tuple[str | int, ...], slot: int, other: Chain, cache: Path
+) -> None:
+    change = change_at(*path)
+
+    def use(chain: Chain, proxy: Between) -> None:
+        chain("eth_getCode", CONTRACT, "latest")
+        proxy.change = lambda called, result: (
+            change(result) if called == "eth_getProof" and result["storageProof"] else result
+        )
+        assert "wrong values" in chain.error("eth_getStorageAt", CONTRACT, hex(slot), "latest")
+        assert "wrong values" in chain.error("eth_call", {"to": CONTRACT, "data": word(slot)})
+        proxy.change = lambda called, result: result
+        assert chain.slot(slot) == (102 if slot == 2 else 0)
+
+    fork_of(other, cache, use)
+
+
+def test_a_value_that_is_hidden_by_the_node_is_refused(other: Chain, cache: Path) -> None:
+    empty = other("eth_getProof", NEW, [], "latest")
+
+    def use(chain: Chain, proxy: Between) -> None:
+        proxy.change = lambda called, result: empty if called == "eth_getProof" else result
+        assert "wrong values" in chain.error("eth_getBalance", RICH, "latest")
+
+    fork_of(other, cache, use)
+
+
+def test_a_node_without_proofs_is_used_and_marked(other: Chain, cache: Path) -> None:
+    with between(other.url) as (proxy, url):
+        proxy.refused = ("eth_getProof",)
+        with forked(url, cache) as chain:
+            assert chain("anvil_nodeInfo")["forkConfig"]["isProven"] is False
+            assert chain("hardhat_metadata")["forkedNetwork"]["isProven"] is False
+            assert chain("eth_getBalance", RICH, "latest") == "0x1234"
+            chain.set_slot(1, 0)
+            chain.set_slot(2, 6)
+            assert [chain.slot(each) for each in range(5)] == [0, 0, 6, 103, 0]
+            reads = {c: n for c, n in proxy.calls.items() if "eth_getBlockBy" not in c}
+            assert {call: n for call, n in reads.items() if n > 1} == {}
+    with forked("http://127.0.0.1:9", cache) as chain:
+        assert [chain.slot(each) for each in range(5)] == [0, 101, 102, 103, 0]
+        assert chain("anvil_nodeInfo")["forkConfig"]["isProven"] is False
+
+
+def test_a_proven_fork_says_so(other: Chain, cache: Path) -> None:
+    def use(chain: Chain, proxy: Between) -> None:
+        fork = chain("anvil_nodeInfo")["forkConfig"]
+        assert fork["isProven"] is True
+        assert fork["forkBlockNumber"] == int(other("eth_blockNumber"), 16)
+        network = chain("hardhat_metadata")["forkedNetwork"]
+        assert (
+            network["forkBlockHash"] == other("eth_getBlockByNumber", "latest", False)["hash"]
+        )
+        for method, *params in (
+            ("eth_getProof", RICH, [], "latest"),
+            ("anvil_dumpState",),
+        ):
+            assert "forked chain" in chain.error(method, *params)
+
+    fork_of(other, cache, use)
+
+
+def test_blocks_before_the_fork_come_from_the_other_chain(other: Chain, cache: Path) -> None:
+    block = other("eth_getBlockByNumber", "0x4", True)
+    tx = block["transactions"][0]["hash"]
+
+    def use(chain: Chain, proxy: Between) -> None:
+        chain.send(to=B, value="0x1")
+        own = chain("eth_getBlockByNumber", "latest", True)
+        latest = other("eth_getBlockByNumber", "latest", False)
+        assert own["parentHash"] == latest["hash"]
+        assert int(own["number"], 16) == int(latest["number"], 16) + 1
+        assert int(own["timestamp"], 16) > int(latest["timestamp"], 16)
+        calls: list[tuple[Any, ...]] = [
+            ("eth_getBlockByNumber", "0x4", True),
+            ("eth_getBlockByNumber", "earliest", False),
+            ("eth_getBlockByNumber", latest["number"], True),
+            ("eth_getBlockByHash", block["hash"], False),
+            ("eth_getBlockReceipts", "0x4"),
+            ("eth_getTransactionByHash", tx),
+            ("eth_getTransactionReceipt", tx),
+            ("eth_getTransactionByBlockNumberAndIndex", "0x4", "0x0"),
+            ("eth_getBalance", A, "0x1"),
+            ("eth_getBalance", A, {"blockHash": block["hash"]}),
+            ("eth_getStorageAt", CONTRACT, "0x1", "0x4"),
+            ("eth_call", {"to": CONTRACT, "data": word(1)}, "0x4"),
+            ("eth_getLogs", {"fromBlock": "0x0", "toBlock": "0x5"}),
+            ("debug_traceTransaction", tx, {"tracer": "callTracer"}),
+        ]
+        for method, *params in calls:
+            assert chain(method, *params) == other(method, *params), method
+        assert chain("eth_getTransactionReceipt", word(5)) is None
+        assert chain("eth_getBlockByNumber", "0xffff", False) is None
+        assert own["transactions"][0]["from"] == A.lower()
+        # Code sees the hashes of the other chain's blocks, too.
+        chain("anvil_setCode", NEW, HASH_CODE)
+        for number in (4, int(latest["number"], 16)):
+            found = chain("eth_call", {"to": NEW, "data": word(number)}, "latest")
+            assert found == other("eth_getBlockByNumber", hex(number), False)["hash"]
+
+    fork_of(other, cache, use)
+
+
+def test_logs_of_both_chains_are_in_one_list(other: Chain, cache: Path) -> None:
+    # Emits an event without topics.
+    other("anvil_setCode", NEW, "0x60205fa000")
+    other.send(to=NEW)
+
+    def use(chain: Chain, proxy: Between) -> None:
+        chain.send(to=NEW)
+        found = chain("eth_getLogs", {"fromBlock": "0x0", "address": NEW})
+        heights = [int(each["blockNumber"], 16) for each in found]
+        height = int(other("eth_blockNumber"), 16)
+        assert heights == [height, height + 1]
+        assert len(chain("eth_getLogs", {"fromBlock": hex(height + 1), "address": NEW})) == 1
+
+    fork_of(other, cache, use)
+
+
+def test_an_older_block_can_be_forked(other: Chain, cache: Path) -> None:
+    with between(other.url) as (_, url), forked(url, cache, fork_block_number=4) as chain:
+        assert chain("eth_blockNumber") == "0x4"
+        assert [chain.slot(each) for each in range(4)] == [
+            int(other("eth_getStorageAt", CONTRACT, hex(each), "0x4"), 16) for each in range(4)
+        ]
+        header = other("eth_getBlockByNumber", "0x4", False)
+        # Time goes on from that block.
+        chain("anvil_mine", "0x1")
+        mined = chain("eth_getBlockByNumber", "latest", False)
+        passed = int(mined["timestamp"], 16) - int(header["timestamp"], 16)
+        assert 0 < passed < 10_000
+
+
+@settings(
+    max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["slot", "pay", "burn"]), st.integers(0, 4), st.integers(0, 2)
+        ),
+        min_size=1,
+        max_size=8,
+    )
+)
+def test_both_chains_make_the_same_of_the_same_transactions(
+    pair: tuple[EvmNode, EvmNode], steps: list[tuple[str, int, int]]
+) -> None:
+    with pair[0].snapshot(), pair[1].snapshot():
+        chains = [Chain(each.url) for each in pair]
+
+        def run(chain: Chain) -> list[Any]:
+            gas = []
+            for kind, one, value in steps:
+                match kind:
+                    case "slot":
+                        receipt = chain.set_slot(one, value)
+                    case "pay":
+                        receipt = chain.send(
+                            to=(RICH, NEW, B, CONTRACT, A)[one], value=hex(value)
+                        )
+                    case _:
+                        # A contract that creates nothing and destroys itself at once.
+                        init = BURNS.replace("5f35", f"73{RICH[2:]}")
+                        receipt = chain.send(data=init, value=hex(value), gas="0x50000")
+                gas.append((receipt["gasUsed"], receipt["status"]))
+            values = [chain.slot(each) for each in range(5)]
+            funds = [chain("eth_getBalance", each, "latest") for each in (RICH, NEW, CONTRACT)]
+            return [gas, values, funds]
+
+        assert run(chains[0]) == run(chains[1])
+
+
+@pytest.fixture(scope="module")
+def pair(
+    node: EvmNode, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[EvmNode, EvmNode]]:
+    """A chain, and its fork."""
+    cache = tmp_path_factory.mktemp("fork") / "fork.jsonl"
+    with run_evm_node(fork_url=(node.url,), fork_cache=str(cache)) as made:
+        yield node, made
+
+
+def test_a_chain_goes_on_with_its_own_fork_only(
+    other: Chain, cache: Path, tmp_path: Path
+) -> None:
+    home = tmp_path / "home"
+    with between(other.url) as (_, url):
+        with forked(url, cache, folder=home) as chain:
+            chain.set_slot(1, 55)
+            height = chain("eth_blockNumber")
+        with forked("http://127.0.0.1:9", cache, folder=home) as chain:
+            assert chain.slot(1) == 55
+            assert chain("eth_blockNumber") == height
+        second = tmp_path / "second.jsonl"
+        other("anvil_mine", "0x1")
+        with (
+            pytest.raises(ConfigurationError, match="expected the settings with which"),
+            forked(url, second, folder=home),
+        ):
+            pass
+        with (
+            pytest.raises(ConfigurationError, match="NODERPC_FORK_BLOCK_NUMBER"),
+            forked(url, cache, fork_block_number=2),
+        ):
+            pass
+    with pytest.raises(ConfigurationError, match="NODERPC_FORK_URL"), run_evm_node(home):
+        pass
+
+
+def test_a_fork_that_can_t_begin_says_why(other: Chain, cache: Path) -> None:
+    with (
+        pytest.raises(BackendError, match="can't be reached"),
+        forked("http://127.0.0.1:9", cache),
+    ):
+        pass
+    with (
+        pytest.raises(ConfigurationError, match="NODERPC_FORK_BLOCK_NUMBER"),
+        forked(other.url, cache, fork_block_number=10**9),
+    ):
+        pass
+    with (
+        pytest.raises(ConfigurationError, match="NODERPC_FORK_URL"),
+        forked(other.url, cache, fork_block_number=1, dev=False),
+    ):
+        pass
+    assert not cache.exists()
+    cache.write_text("nothing\n")
+    with pytest.raises(ConfigurationError, match="delete the file"), forked(other.url, cache):
+        pass
+
+
+def test_a_file_that_was_cut_off_is_read_up_to_there(other: Chain, cache: Path) -> None:
+    fork_of(other, cache, lambda chain, proxy: chain.set_slot(1, 5))
+    whole = cache.read_bytes()
+    cache.write_bytes(whole[: -random.Random(1).randrange(2, 40)])
+    fork_of(other, cache, lambda chain, proxy: chain.set_slot(1, 6))
+    with forked("http://127.0.0.1:9", cache) as chain:
+        assert chain.slot(1) == 101
+
+
+def test_a_reset_names_the_fork_with_which_the_chain_began(other: Chain, cache: Path) -> None:
+    def use(chain: Chain, proxy: Between) -> None:
+        height = int(other("eth_blockNumber"), 16)
+        for fork in (
+            {"jsonRpcUrl": "http://x", "blockNumber": height},
+            {"jsonRpcUrl": "http://x"},
+        ):
+            chain.set_slot(1, 5)
+            assert chain("hardhat_reset", {"forking": fork}) is True
+            assert chain.slot(1) == 101
+        other_block = {"jsonRpcUrl": "http://x", "blockNumber": height - 1}
+        assert "--fork-block-number" in chain.error("hardhat_reset", {"forking": other_block})
+
+    fork_of(other, cache, use)
