@@ -173,7 +173,7 @@ class EthereumSettings:
         "",
         OPTIONAL_PATH,
         "File with the values that were read from the forked chain, which several chains can"
-        " use; by default ``fork.jsonl`` in NODERPC_HOME.",
+        " use; by default ``fork.jsonl`` beside the database.",
         is_of_chain=True,
     )
     evm_hardfork: str = setting(

@@ -26,9 +26,9 @@ def _fork(settings: Settings, path: str) -> ForkedChain | None:
     """Return the chain that the settings fork, or ``None``; no node is asked yet."""
     own = settings.of(EthereumSettings)
     check_fork(settings)
-    home = settings.home or location_of(path).folder
-    cache = Path(own.fork_cache) if own.fork_cache else home and Path(home) / "fork.jsonl"
-    if cache is None:
+    folder = location_of(path).folder or (settings.home and Path(settings.home))
+    cache = Path(own.fork_cache) if own.fork_cache else folder and folder / "fork.jsonl"
+    if not cache:
         if own.fork_url:
             raise InvalidSetting(
                 "NODERPC_FORK_CACHE: expected a file, got nothing; set it, as the store has no"

@@ -18,16 +18,17 @@ from .codec import hex
 from .codec.log_filter import LogFilter
 from .codec.params import ByHash, Tag
 from .forward import forwarded_result
-from .queries import blocks, logs
+from .queries import blocks, fees, logs
 from .reader import reader
 
-# Methods that read the state of a block, which this chain has for the block of the fork, too.
+# Methods that this chain can answer for the block of the fork, too, such as those that read
+# the state of a block.
 _OF_STATE = frozenset(
     {
         "eth_getBalance", "eth_getTransactionCount", "eth_getCode", "eth_getStorageAt",
         "eth_getStorageValues", "eth_getProof", "eth_getAccount", "eth_getAccountInfo",
         "eth_call", "eth_estimateGas", "eth_createAccessList", "eth_simulateV1",
-        "debug_traceCall", "trace_call", "trace_callMany",
+        "debug_traceCall", "trace_call", "trace_callMany", "eth_feeHistory",
     }
 )  # fmt: skip
 # Methods that show a block, by number, tag or hash.
@@ -103,7 +104,7 @@ def _is_of_other(ctx: Context, name: str, params: Any, fork: ForkedChain) -> boo
         # The block of the fork is known here, but without its transactions.
         return _is_other_hash(ctx, digest, fork)
     height, latest = fork.block.header.number, Tag.LATEST
-    block = getattr(params, "block", latest)
+    block = getattr(params, _block_name(params), latest)
     if isinstance(block, ByHash):
         if name in _OF_STATE:
             return reader(ctx).by_hash(block.hash) is None
@@ -111,6 +112,10 @@ def _is_of_other(ctx: Context, name: str, params: Any, fork: ForkedChain) -> boo
     if block is Tag.PENDING:
         return False
     return reader(ctx).height(block) < height + (name not in _OF_STATE)
+
+
+def _block_name(params: Params) -> str:
+    return "newest" if isinstance(params, fees.FeeHistory) else "block"
 
 
 def _is_other_hash(ctx: Context, digest: bytes, fork: ForkedChain) -> bool:
@@ -121,10 +126,11 @@ def _asked(
     ctx: Context, fork: ForkedChain, name: str, params: Any, values: list[Any]
 ) -> jsoncodec.Raw:
     """Return the result of the other chain's node."""
-    block = getattr(params, "block", None)
+    name_of_block = _block_name(params)
+    block = getattr(params, name_of_block, None)
     if isinstance(block, Tag) and block is not Tag.EARLIEST:
         # Tags mean a block of this chain, here the one of the fork.
-        at = [spec.name for spec in specs(type(params))].index("block")
+        at = [spec.name for spec in specs(type(params))].index(name_of_block)
         values[at] = hex.quantity(reader(ctx).height(block))
     is_fork = values[:1] == [hex.quantity(fork.block.header.number)]
     if is_fork and name == "eth_getBlockByNumber" and not params.full_transactions:

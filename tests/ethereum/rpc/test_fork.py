@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from flask_noderpc.cli import main
 from flask_noderpc.errors import BackendError, ConfigurationError
 from flask_noderpc.ethereum.testing import EvmNode, run_evm_node
 from tests.helpers.until import until
@@ -324,6 +326,7 @@ def test_blocks_before_the_fork_come_from_the_other_chain(other: Chain, cache: P
             ("eth_getStorageAt", CONTRACT, "0x1", "0x4"),
             ("eth_call", {"to": CONTRACT, "data": word(1)}, "0x4"),
             ("eth_getLogs", {"fromBlock": "0x0", "toBlock": "0x5"}),
+            ("eth_feeHistory", "0x2", "0x3", [50]),
             ("debug_traceTransaction", tx, {"tracer": "callTracer"}),
         ]
         for method, *params in calls:
@@ -371,7 +374,7 @@ def test_an_older_block_can_be_forked(other: Chain, cache: Path) -> None:
 
 
 @settings(
-    max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(
     st.lists(
@@ -476,6 +479,31 @@ def test_a_file_that_was_cut_off_is_read_up_to_there(other: Chain, cache: Path) 
     fork_of(other, cache, lambda chain, proxy: chain.set_slot(1, 6))
     with forked("http://127.0.0.1:9", cache) as chain:
         assert chain.slot(1) == 101
+
+
+def test_two_chains_share_what_they_read(other: Chain, cache: Path) -> None:
+    with (
+        between(other.url) as (proxy, url),
+        forked(url, cache) as one,
+        forked(url, cache) as two,
+    ):
+        for chain in (one, two, one):
+            assert [chain.slot(each) for each in range(4)] == [0, 101, 102, 103]
+        one.set_slot(1, 7)
+        assert (one.slot(1), two.slot(1)) == (7, 101)
+        reads = {c: n for c, n in proxy.calls.items() if "eth_getBlockBy" not in c}
+        assert {call: n for call, n in reads.items() if n > 1} == {}
+
+
+def test_a_forked_chain_can_be_verified(other: Chain, tmp_path: Path) -> None:
+    with between(other.url) as (_, url), run_evm_node(tmp_path, fork_url=url) as made:
+        chain = Chain(made.url)
+        chain.set_slot(1, 0)
+        chain("anvil_setBalance", RICH, "0x0")
+        chain.send(to=RICH)
+    found = CliRunner().invoke(main, ["verify", str(tmp_path / "noderpc.db")])
+    assert found.exit_code == 0, found.output
+    assert (tmp_path / "fork.jsonl").exists()
 
 
 def test_a_reset_names_the_fork_with_which_the_chain_began(other: Chain, cache: Path) -> None:
