@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -46,9 +47,6 @@ KnownBlock = Callable[[], tuple[int, bytes] | None]
 before it was read."""
 
 _URL = "NODERPC_FORK_URL"
-# Error codes of nodes that do not offer a method; with another code, the text names the
-# method.
-_NOT_OFFERED = (-32601, -32004)
 
 
 class _BlockJson(jsoncodec.Struct, rename="camel"):
@@ -154,7 +152,6 @@ class ForkedChain(ForwardedCalls):
         self._end = 0
         """Bytes of the file that were read."""
         self._records: dict[bytes, bytes] = {}
-        self._storage_roots: dict[bytes, bytes] = {}
 
     @cached_property
     def block(self) -> ForkedBlock:
@@ -215,19 +212,23 @@ class ForkedChain(ForwardedCalls):
                 f" {self._number}"
             )
         header = self._decoded(block, _BlockJson).header()
-        chain_id = self._result(str, "eth_chainId")
+        chain_id = hex(_number(self._result(str, "eth_chainId")))
         known = self._if_proven(header)
         first = _FirstLine(chain_id, known is not None, jsoncodec.Raw(block))
         lines = [first] if known is None else [first, known]
-        self.path.parent.mkdir(parents=True, exist_ok=True)
         draft = self.path.with_name(f"{self.path.name}.{os.getpid()}")
         try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
             draft.write_bytes(b"".join(jsoncodec.encode(line) + b"\n" for line in lines))
             # Another process may begin the file, too: the first one wins.
             with suppress(FileExistsError):
                 os.link(draft, self.path)
-        finally:
-            draft.unlink(missing_ok=True)
+            draft.unlink()
+        except OSError as error:
+            raise ConfigurationError(
+                f"{self.path}: {error.strerror}; set NODERPC_FORK_CACHE to a file that can be"
+                " written"
+            ) from None
 
     def _if_proven(self, header: Header) -> dict[str, str] | None:
         """Return the line of an account that calls without a sender read, if the node proves
@@ -235,13 +236,11 @@ class ForkedChain(ForwardedCalls):
         try:
             return self._proven_account(header, ZERO_ADDRESS)
         except ForwardedCallFailed as error:
-            code = error.error.get("code")
-            if code not in _NOT_OFFERED and "method" not in error.text.lower():
-                raise
             log.warning(
-                "the node of %s offers no eth_getProof (%s): the values of the forked chain are"
-                " taken from it without proof",
+                "the node of %s does not prove the state of block %d (eth_getProof: %s): its"
+                " values are taken without proof",
                 _URL,
+                header.number,
                 error.text,
             )
             return None
@@ -262,19 +261,25 @@ class ForkedChain(ForwardedCalls):
         with self._lock:
             if self.path.stat().st_size > self._end:
                 for line in self._lines_of_file(self._end):
-                    # Skip a line that its process did not complete.
-                    with suppress(jsoncodec.NotJSON):
+                    # Skip a line that its process did not complete: the value is read again.
+                    with suppress(jsoncodec.NotJSON, UpstreamMismatch, *_MALFORMED):
                         self._remember(jsoncodec.decode(line, dict[str, str]))
 
     def _add(self, found: Mapping[str, str]) -> None:
         """Append a value to the file."""
         with self._lock:
-            # In this mode, the writes of several processes are never mixed. If the last
-            # line is incomplete, as its process was killed, begin a new one.
-            with self.path.open("ab", buffering=0) as file:
-                start = b"" if file.tell() == self._end else b"\n"
-                file.write(start + jsoncodec.encode(found) + b"\n")
             self._remember(found)
+            try:
+                # In this mode, the writes of several processes are never mixed.
+                with self.path.open("ab", buffering=0) as file:
+                    # If the last line is incomplete, as its process was killed, begin a new
+                    # one.
+                    start = b"" if file.tell() == self._end else b"\n"
+                    file.write(start + jsoncodec.encode(found) + b"\n")
+                    if not start:
+                        self._end = file.tell()
+            except OSError as error:
+                log.warning("%s: a value is not kept: %s", self.path, error.strerror)
 
     def _remember(self, line: Mapping[str, str]) -> None:
         """Keep the records of a line: an account with its code, a slot or a block."""
@@ -285,10 +290,9 @@ class ForkedChain(ForwardedCalls):
                 if found.storage_root != NO_STORAGE:
                     root, nodes = accounts.forked_storage(address)
                     self._records.update(nodes)
-                    self._storage_roots[address] = found.storage_root
                     encoded = accounts.encoded(replace(found, storage_root=root))
                 if "code" in code:
-                    self._records[found.code_hash] = code["code"]
+                    self._records[keccak(code["code"])] = code["code"]
                 self._records[accounts.forked_account_key(address)] = encoded
             case {"account": address, "slot": slot, "value": value}:
                 key = accounts.forked_slot_key(address, slot)
@@ -332,7 +336,7 @@ class ForkedChain(ForwardedCalls):
         number = hex(header.number)
         found = Account(
             _number(self._result(str, "eth_getTransactionCount", shown, number)),
-            _number(self._result(str, "eth_getBalance", shown, number)),
+            _number(self._result(str, "eth_getBalance", shown, number), 256),
             # Only code can read storage. The root is not known.
             accounts.forked_storage(address)[0] if code else NO_STORAGE,
             keccak(code),
@@ -346,7 +350,7 @@ class ForkedChain(ForwardedCalls):
         found = accounts.decoded(encoded) if encoded else Account()
         shown = Account(
             _number(proof.nonce),
-            _number(proof.balance),
+            _number(proof.balance, 256),
             _root(proof.storage_hash, NO_STORAGE),
             _root(proof.code_hash, NO_CODE),
         )
@@ -364,16 +368,16 @@ class ForkedChain(ForwardedCalls):
         header = self.block.header
         if not self.block.is_proven:
             number = hex(header.number)
-            value = self._result(str, "eth_getStorageAt", *names.values(), number)
-            return {**names, "value": value}
-        # The account was read before, as only its record leads to this key.
-        root = self._storage_roots[address]
+            word = _number(self._result(str, "eth_getStorageAt", *names.values(), number), 256)
+            return {**names, "value": f"0x{word:064x}"}
         proof = self._proof(header, address, (slot,))
+        account = _value(header.state_root, address, proof.account_proof)
+        root = accounts.decoded(account).storage_root if account else NO_STORAGE
         if len(proof.storage_proof) != 1:
             raise _refuted(f"one slot was asked for, but {len(proof.storage_proof)} proven")
         encoded = _value(root, slot, proof.storage_proof[0].proof)
         word = int.from_bytes(rlp.Reader(encoded).string("word")) if encoded else 0
-        if word != _number(proof.storage_proof[0].value):
+        if word != _number(proof.storage_proof[0].value, 256):
             raise _refuted(f"the value of slot {names['slot']} differs from its proof")
         return {**names, "value": f"0x{word:064x}"}
 
@@ -408,6 +412,8 @@ class ForkedChain(ForwardedCalls):
 
 
 _STRIPES = 16
+# Errors of decoding a trie's nodes or an account.
+_MALFORMED = (rlp.Malformed, ValueError, IndexError, AssertionError)
 
 
 def _value(root: bytes, key: bytes, nodes: list[str]) -> bytes:
@@ -416,7 +422,7 @@ def _value(root: bytes, key: bytes, nodes: list[str]) -> bytes:
     known = {keccak(node): node for node in map(_bytes, nodes)}
     try:
         return find(known.get, root, key)[0]
-    except (NodeMissing, rlp.Malformed, ValueError, IndexError, AssertionError):
+    except (NodeMissing, *_MALFORMED):
         raise _refuted(
             f"the proof of 0x{key.hex()} does not lead to the root 0x{root.hex()}"
         ) from None
@@ -443,13 +449,22 @@ def _word(text: str | None, default: bytes) -> bytes:
     return default if text is None else _bytes(text, 32)
 
 
-def _number(text: str) -> int:
-    return int.from_bytes(_bytes(f"0x{text[2:]:0>{len(text) - 2 + len(text) % 2}}"))
+_QUANTITY = re.compile("0x([0-9a-fA-F]*)")
+
+
+def _number(text: str, bits: int = 64) -> int:
+    found = _QUANTITY.fullmatch(text)
+    number = int(found[1] or "0", 16) if found else -1
+    if number < 0 or number >> bits:
+        raise UpstreamMismatch(
+            _URL, f"expected a number of at most {bits} bits, got {short_repr(text)}"
+        )
+    return number
 
 
 def _bytes(text: str, size: int | None = None) -> bytes:
     try:
-        found = bytes.fromhex(text.removeprefix("0x"))
+        found = bytes.fromhex(text[2:]) if text[:2] == "0x" else None
     except ValueError:
         found = None
     if found is None or (size is not None and len(found) != size):

@@ -101,7 +101,7 @@ def cache(tmp_path: Path) -> Path:
     return tmp_path / "fork.jsonl"
 
 
-def fork_of(other: Chain, cache: Path, use: Callable[[Chain, Between], None]) -> None:
+def fork_of(other: Chain, cache: Path, use: Callable[[Chain, Between], object]) -> None:
     """Run a fork of the chain, and pass it on with the proxy to the other one."""
     with between(other.url) as (proxy, url), forked(url, cache) as chain:
         use(chain, proxy)
@@ -504,6 +504,63 @@ def test_a_forked_chain_can_be_verified(other: Chain, tmp_path: Path) -> None:
     found = CliRunner().invoke(main, ["verify", str(tmp_path / "noderpc.db")])
     assert found.exit_code == 0, found.output
     assert (tmp_path / "fork.jsonl").exists()
+
+
+@pytest.mark.parametrize("result", ["0x" + "f" * 80, "0xgg", "", "12", 5, None, [], "0x" * 999])
+@pytest.mark.parametrize("method", ["eth_getBalance", "eth_getStorageAt", "eth_getCode"])
+def test_a_node_s_nonsense_is_an_error(
+    method: str, result: Any, other: Chain, unproven: tuple[Chain, Between]
+) -> None:
+    chain, proxy = unproven
+    if (method, result) == ("eth_getCode", "0x" + "f" * 80):
+        pytest.skip("this is code")
+    proxy.change = lambda called, found: result if called == method else found
+    address = f"0x{random.Random(f'{method} {result}').randrange(1 << 160):040x}"
+    if method == "eth_getStorageAt":
+        text = chain.error(method, CONTRACT, f"0x{address[2:]}", "latest")
+    else:
+        text = chain.error("eth_getBalance", address, "latest")
+    assert "NODERPC_FORK_URL" in text
+    proxy.change = lambda called, found: found
+    assert chain("eth_getBalance", address, "latest") == "0x0"
+
+
+@pytest.fixture(scope="module")
+def unproven(
+    node: EvmNode, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Chain, Between]]:
+    """A fork of a chain whose node has no proofs."""
+    cache = tmp_path_factory.mktemp("unproven") / "fork.jsonl"
+    with between(node.url) as (proxy, url):
+        proxy.refused = ("eth_getProof",)
+        with forked(url, cache) as chain:
+            chain("eth_getCode", CONTRACT, "latest")
+            yield chain, proxy
+
+
+def test_damaged_lines_are_read_again(other: Chain, cache: Path) -> None:
+    fork_of(other, cache, lambda chain, proxy: chain.set_slot(1, 5))
+    first, *lines = cache.read_text().splitlines()
+    damaged = [
+        "",
+        "{}",
+        "[1]",
+        '{"account":"0x12","rlp":"0xzz"}',
+        '{"account":"0x","rlp":"0x"}',
+    ]
+    cache.write_text("\n".join([first, *damaged, *(line[:-9] for line in lines)]) + "\n")
+    fork_of(other, cache, lambda chain, proxy: chain.slot(1))
+    with forked("http://127.0.0.1:9", cache) as chain:
+        assert chain.slot(1) == 101
+
+
+def test_a_folder_that_can_t_be_written_is_named(other: Chain, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with (
+        pytest.raises(ConfigurationError, match="NODERPC_FORK_CACHE"),
+        forked(other.url, tmp_path / "file" / "fork.jsonl"),
+    ):
+        pass
 
 
 def test_a_reset_names_the_fork_with_which_the_chain_began(other: Chain, cache: Path) -> None:
