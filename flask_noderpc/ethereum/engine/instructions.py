@@ -203,8 +203,9 @@ def _keccak(frame: Frame) -> None:
 
 
 def _account_gas(frame: Frame, address: bytes) -> int:
-    """Return the gas for accessing an account, and mark the account as warm (EIP-2929)."""
-    return WARM if frame.execution.state.warm(address) else COLD_ACCOUNT
+    """Return the gas for accessing an account above that for a warm one, and mark the account
+    as warm (EIP-2929)."""
+    return 0 if frame.execution.state.warm(address) else COLD_ACCOUNT - WARM
 
 
 def _balance(frame: Frame) -> None:
@@ -330,9 +331,11 @@ def _sstore(frame: Frame) -> None:
         gas += WARM
     else:
         gas += _RESET if original else _SET
+    if current != new:
+        # Tracers see the refund even if the gas does not suffice, as in geth.
+        execution.refund += _sstore_refund(original, current, new)
     frame.charge(gas)
     if current != new:
-        execution.refund += _sstore_refund(original, current, new)
         state.set_storage(frame.to, slot, new)
 
 
@@ -515,14 +518,14 @@ _OF_FRAME: dict[str, tuple[int, OfFrame]] = {
     "STOP": (0, _stop),
     "EXP": (10, _exp),
     "KECCAK256": (30, _keccak),
-    "BALANCE": (0, _balance),
+    "BALANCE": (WARM, _balance),
     "CALLDATALOAD": (3, _calldataload),
     "CALLDATACOPY": (3, _calldatacopy),
     "CODECOPY": (3, _codecopy),
-    "EXTCODESIZE": (0, _extcodesize),
-    "EXTCODECOPY": (0, _extcodecopy),
+    "EXTCODESIZE": (WARM, _extcodesize),
+    "EXTCODECOPY": (WARM, _extcodecopy),
     "RETURNDATACOPY": (3, _returndatacopy),
-    "EXTCODEHASH": (0, _extcodehash),
+    "EXTCODEHASH": (WARM, _extcodehash),
     "BLOCKHASH": (20, _blockhash),
     "BLOBHASH": (3, _blobhash),
     "MLOAD": (3, _mload),
@@ -535,12 +538,12 @@ _OF_FRAME: dict[str, tuple[int, OfFrame]] = {
     "MCOPY": (3, _mcopy),
     **{f"LOG{count}": (375, _logging(count)) for count in range(5)},
     "CREATE": (_CREATE, _creating("CREATE")),
-    "CALL": (0, _calling("CALL")),
-    "CALLCODE": (0, _calling("CALLCODE")),
+    "CALL": (WARM, _calling("CALL")),
+    "CALLCODE": (WARM, _calling("CALLCODE")),
     "RETURN": (0, _return),
-    "DELEGATECALL": (0, _calling("DELEGATECALL")),
+    "DELEGATECALL": (WARM, _calling("DELEGATECALL")),
     "CREATE2": (_CREATE, _creating("CREATE2")),
-    "STATICCALL": (0, _calling("STATICCALL")),
+    "STATICCALL": (WARM, _calling("STATICCALL")),
     "REVERT": (0, _revert),
     "SELFDESTRUCT": (5_000, _selfdestruct),
 }

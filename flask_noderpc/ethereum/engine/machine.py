@@ -264,7 +264,8 @@ class Machine:
                 self._store_code(frame)
             except Failure as failure:
                 frame.fail(failure)
-        ending = frame.failure
+        # As in geth, the code of a contract that can't be stored is an output for tracers.
+        ending, output = frame.failure, frame.output
         if ending is not None and not isinstance(ending, _Refused):
             self._state.revert(frame.snapshot)
             self._execution.refund = frame.refund
@@ -273,7 +274,7 @@ class Machine:
                 frame.gas_left, frame.output = 0, b""
         if self._tracer is not None:
             used = frame.gas - frame.gas_left
-            self._tracer.exit(frame, frame.output, used, ending.text if ending else "")
+            self._tracer.exit(frame, output, used, ending.text if ending else "")
 
     def _store_code(self, frame: Frame) -> None:
         code = frame.output

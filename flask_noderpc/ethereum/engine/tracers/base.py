@@ -13,7 +13,7 @@ from ...domain.execution import Environment, Message, Outcome
 from ..base import World
 from ..frames import Frame, Step, Tracer
 
-NOT_BEGUN = ("out of gas", "stack underflow", "stack limit reached")
+NOT_BEGUN = ("out of gas", "gas uint64 overflow", "stack underflow", "stack limit reached")
 """Beginnings of the errors that stop an instruction before it runs; geth reports only these
 errors to its tracers."""
 

@@ -64,8 +64,6 @@ class _StructLogger(Recorder):
             log["returnData"] = data(returned)
         if show.storage and step.op in base.OF_STORAGE:
             self._add_storage(log, step, stack)
-        if refund := step.refund:
-            log["refund"] = refund
         self._open = log
 
     def _add_storage(self, log: dict[str, Any], step: Step, stack: list[int]) -> None:
@@ -83,6 +81,9 @@ class _StructLogger(Recorder):
     def stepped(self, step: Step, cost: int, error: str) -> None:
         if self._open is not None:
             self._open["gasCost"] = cost
+            # The refund of SSTORE counts before the instruction, as in geth.
+            if refund := step.refund:
+                self._open["refund"] = refund
             if error.startswith(NOT_BEGUN):
                 self._open["error"] = error
 
