@@ -19,6 +19,7 @@ from __future__ import annotations
 import gzip
 import json
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -246,16 +247,14 @@ def transactions() -> list[bytes]:
     return [transaction(nonce, **each) for nonce, each in enumerate(fields)]
 
 
-def main() -> None:
-    """Run the program of tests/clients/geth, and write what it reports."""
-    txs = [f"0x{raw.hex()}" for raw in transactions()]
+def geth_traces(tracers: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """Return what the program of tests/clients/geth reports: for each transaction a list of
+    outcomes, with a result or an error of each tracer."""
     asked = {
         "chainId": CHAIN_ID,
         "alloc": {ACCOUNT.address: {"balance": hex(RICH)}},
-        "transactions": txs,
-        "tracer": "erc7562Tracer",
-        "configs": CONFIGS,
-        "invalid": INVALID,
+        "transactions": [f"0x{raw.hex()}" for raw in transactions()],
+        "tracers": tracers,
     }
     command = [require_program("go"), "run", "-buildvcs=false", "."]
     folder = Path(__file__).parent / "geth"
@@ -266,16 +265,30 @@ def main() -> None:
         input=json.dumps(asked).encode(),
         stdout=subprocess.PIPE,
     ).stdout
-    found = json.loads(printed)
-    errors = list(zip(INVALID, found["errors"], strict=True))
+    found: list[list[dict[str, Any]]] = json.loads(printed)
+    return found
+
+
+def write(path: Path, recording: dict[str, Any]) -> None:
+    """Write a recording with its transactions."""
+    txs = [f"0x{raw.hex()}" for raw in transactions()]
+    text = json.dumps({"transactions": txs, **recording})
+    path.write_bytes(gzip.compress(text.encode(), mtime=0))
+    print(f"{len(txs)} transactions: {path.stat().st_size} bytes")
+
+
+def main() -> None:
+    """Write the recording."""
+    configs = (*CONFIGS, *INVALID)
+    tracers = [{"tracer": "erc7562Tracer", "tracerConfig": config} for config in configs]
+    found, valid = geth_traces(tracers), len(CONFIGS)
+    errors = [outcome["error"] for outcome in found[0][valid:]]
     made = {
-        "transactions": txs,
         "configs": CONFIGS,
-        "traces": found["traces"],
-        "errors": errors,
+        "traces": [[outcome["result"] for outcome in each[:valid]] for each in found],
+        "errors": list(zip(INVALID, errors, strict=True)),
     }
-    RECORDING.write_bytes(gzip.compress(json.dumps(made).encode(), mtime=0))
-    print(f"{len(txs)} transactions: {RECORDING.stat().st_size} bytes")
+    write(RECORDING, made)
 
 
 if __name__ == "__main__":

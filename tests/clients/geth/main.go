@@ -1,4 +1,4 @@
-// Command geth runs transactions in geth's EVM and writes what a tracer of geth reports, as JSON.
+// Command geth runs transactions in geth's EVM and writes what tracers of geth report, as JSON.
 package main
 
 import (
@@ -13,9 +13,11 @@ import (
 	"github.com/ethereum/go-ethereum/core"
 	"github.com/ethereum/go-ethereum/core/rawdb"
 	"github.com/ethereum/go-ethereum/core/state"
+	"github.com/ethereum/go-ethereum/core/tracing"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/core/vm"
 	"github.com/ethereum/go-ethereum/eth/tracers"
+	_ "github.com/ethereum/go-ethereum/eth/tracers/js"
 	_ "github.com/ethereum/go-ethereum/eth/tracers/native"
 	"github.com/ethereum/go-ethereum/params"
 	"github.com/ethereum/go-ethereum/tests"
@@ -25,16 +27,19 @@ type request struct {
 	ChainID      uint64             `json:"chainId"`
 	Alloc        types.GenesisAlloc `json:"alloc"`
 	Transactions []hexutil.Bytes    `json:"transactions"`
-	Tracer       string             `json:"tracer"`
-	Configs      []json.RawMessage  `json:"configs"`
-	Invalid      []json.RawMessage  `json:"invalid"`
+	// Tracers are names or code, each with its options.
+	Tracers []struct {
+		Tracer string          `json:"tracer"`
+		Config json.RawMessage `json:"tracerConfig"`
+	} `json:"tracers"`
 }
 
-type reply struct {
-	// Traces has a list for each transaction, with a trace for each config.
-	Traces [][]json.RawMessage `json:"traces"`
-	// Errors has the error of each invalid config.
-	Errors []string `json:"errors"`
+// reply has a list for each transaction, with a trace of each tracer.
+type reply [][]outcome
+
+type outcome struct {
+	Result json.RawMessage `json:"result,omitempty"`
+	Error  string          `json:"error,omitempty"`
 }
 
 func must[T any](value T, err error) T {
@@ -61,7 +66,7 @@ func block() vm.BlockContext {
 
 func trace(
 	tracer *tracers.Tracer, config *params.ChainConfig, db *state.StateDB, tx *types.Transaction, index int,
-) json.RawMessage {
+) outcome {
 	at := block()
 	message := must(core.TransactionToMessage(tx, types.LatestSigner(config), at.BaseFee))
 	evm := vm.NewEVM(at, state.NewHookedState(db, tracer.Hooks), config, vm.Config{Tracer: tracer.Hooks})
@@ -71,7 +76,11 @@ func trace(
 	must2(core.ApplyTransactionWithEVM(
 		context.Background(), message, gas, db, at.BlockNumber, common.Hash{}, at.Time, tx, evm,
 	))
-	return must(tracer.GetResult())
+	result, err := tracer.GetResult()
+	if err != nil {
+		return outcome{Error: err.Error()}
+	}
+	return outcome{Result: result}
 }
 
 func must2[A, B any](first A, _ B, err error) A {
@@ -83,28 +92,27 @@ func main() {
 	must(0, json.NewDecoder(os.Stdin).Decode(&asked))
 	config := *params.MergedTestChainConfig
 	config.ChainID = new(big.Int).SetUint64(asked.ChainID)
-	tracer := func(options json.RawMessage) (*tracers.Tracer, error) {
-		return tracers.DefaultDirectory.New(asked.Tracer, new(tracers.Context), options, &config)
-	}
 	made := tests.MakePreState(rawdb.NewMemoryDatabase(), asked.Alloc, false, rawdb.HashScheme)
 	defer made.Close()
 	db, found := made.StateDB, reply{}
 	for index, raw := range asked.Transactions {
-		tx, before := new(types.Transaction), db
+		tx, before := new(types.Transaction), db.Copy()
 		must(0, tx.UnmarshalBinary(raw))
-		var traces []json.RawMessage
-		for _, options := range asked.Configs {
-			db = before.Copy()
-			traces = append(traces, trace(must(tracer(options)), &config, db, tx, index))
+		// The outcome without a tracer is the state for the next transaction.
+		trace(&tracers.Tracer{Hooks: new(tracing.Hooks), GetResult: func() (json.RawMessage, error) {
+			return nil, nil
+		}}, &config, db, tx, index)
+		var outcomes []outcome
+		for _, each := range asked.Tracers {
+			place := tracers.Context{BlockHash: common.Hash{1}, TxIndex: index, TxHash: tx.Hash()}
+			tracer, err := tracers.DefaultDirectory.New(each.Tracer, &place, each.Config, &config)
+			if err != nil {
+				outcomes = append(outcomes, outcome{Error: err.Error()})
+				continue
+			}
+			outcomes = append(outcomes, trace(tracer, &config, before.Copy(), tx, index))
 		}
-		found.Traces = append(found.Traces, traces)
-	}
-	for _, options := range asked.Invalid {
-		_, err := tracer(options)
-		if err == nil {
-			log.Fatalf("%s is valid", options)
-		}
-		found.Errors = append(found.Errors, err.Error())
+		found = append(found, outcomes)
 	}
 	must(0, json.NewEncoder(os.Stdout).Encode(found))
 }
