@@ -363,10 +363,8 @@ class ExecutorsBusy(ExecutionFailed):
 class ExecutionTimedOut(ExecutionFailed):
     """The code exceeded its timeout; its process was killed."""
 
-    def __init__(self) -> None:
-        super().__init__(
-            "execution aborted", "to allow more seconds, raise NODERPC_EVM_TIMEOUT"
-        )
+    def __init__(self, hint: str = "to allow more seconds, raise NODERPC_EVM_TIMEOUT") -> None:
+        super().__init__("execution aborted", hint)
 
 
 class TraceStopped(ExecutionFailed):

@@ -44,6 +44,9 @@ _CHUNK = 1 << 16
 # and started again and again before any is ready.
 _START_S = 120.0
 
+# Stack of the thread that runs jobs. Some systems give threads much less.
+_STACK_BYTES = 8 << 20
+
 
 class Executor:
     """Handle of an executor process, with the socket to it."""
@@ -80,9 +83,12 @@ class Executor:
             # End the process after any error, even if the calling greenlet was killed: the
             # next job must not read this job's result.
             self.end()
-            if isinstance(error, OSError | EOFError):
-                raise ExecutorDied from None
-            raise
+            if not isinstance(error, OSError | EOFError):
+                raise
+            # A job that can't stop by itself sets a timer, which ends its process.
+            if self._process.returncode == -signal.SIGALRM:
+                raise ExecutionTimedOut("pass a longer timeout with the call") from None
+            raise ExecutorDied from None
         if failure is not None:
             raise failure
         if done:
@@ -202,6 +208,7 @@ def serve(given: object, descriptor: int) -> None:
         _parent = parent
         # Set blocking mode, because with gevent the parent creates non-blocking sockets.
         parent.setblocking(True)
+        threading.stack_size(_STACK_BYTES)
         threading.Thread(target=_work, args=(given, parent), daemon=True).start()
         # Wait until the parent closes the socket, and exit even in the middle of a job, whose
         # result would have no receiver.

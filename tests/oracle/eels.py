@@ -76,6 +76,9 @@ class EelsWorld(World):
         root = bytes(self._spec.state.storage_root(self.state, self._at(address)))
         return Account(int(found.nonce), int(found.balance), root, keccak(bytes(found.code)))
 
+    def exists(self, address: bytes) -> bool:
+        return bool(self._spec.state.account_exists(self.state, self._at(address)))
+
     def code(self, address: bytes) -> bytes:
         return bytes(self._spec.state.get_account(self.state, self._at(address)).code)
 

@@ -32,6 +32,10 @@ class World(ABC):
         """Return an account; its storage root may be outdated until :meth:`root` is called."""
 
     @abstractmethod
+    def exists(self, address: bytes) -> bool:
+        """Return true if the account is in the state, even if it is empty."""
+
+    @abstractmethod
     def code(self, address: bytes) -> bytes:
         """Return the code at an address."""
 

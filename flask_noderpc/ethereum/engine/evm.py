@@ -51,6 +51,9 @@ class _EvmWorld(World):
     def account(self, address: bytes) -> Account:
         return self._state.account(address)
 
+    def exists(self, address: bytes) -> bool:
+        return self._state.exists(address)
+
     def code(self, address: bytes) -> bytes:
         return self._state.code(address)
 

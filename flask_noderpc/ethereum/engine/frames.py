@@ -25,6 +25,7 @@ from ..protocol.validity import MAX_INITCODE
 
 if TYPE_CHECKING:
     # For types only: a server builds jobs without the libraries of precompiled contracts.
+    from .machine import Machine
     from .precompiles import Precompile
     from .state import State
 
@@ -265,15 +266,20 @@ class Frame:
 class Step:
     """An instruction that is about to run, as tracers see it."""
 
-    __slots__ = ("frame", "gas", "op", "pc")
+    __slots__ = ("_machine", "frame", "gas", "op", "pc")
 
-    def __init__(self, frame: Frame, pc: int, op: int, gas: int) -> None:
+    def __init__(self, machine: Machine, frame: Frame, pc: int, op: int, gas: int) -> None:
+        self._machine = machine
         self.frame, self.pc, self.op, self.gas = frame, pc, op, gas
 
     @property
     def refund(self) -> int:
         """Refund of gas that the transaction has earned so far."""
         return self.frame.execution.refund
+
+    def preview(self) -> tuple[int, int, str]:
+        """Return the cost of the instruction, the refund after it, and its error."""
+        return self._machine.preview(self.frame, self.op)
 
     def stack(self) -> list[int]:
         """Return the whole stack, with the top last."""

@@ -265,12 +265,16 @@ class Tracing:
         """Return the trace of a message as JSON, and the number of its logs."""
         recorder = self.tracer.recorder(output_limit)
         recorder.origin, recorder.logs_before = origin, logs_before
-        recorder.begin(world, environment, message)
+        recorder.seconds = self.seconds
         tracer: Tracer = recorder
         if self.seconds is not None:
             tracer = MultiTracer((Deadline(self.seconds), recorder))
-        outcome = world.run(environment, message, tracer)
-        return jsoncodec.encode(recorder.result(outcome)), len(outcome.logs)
+        try:
+            recorder.begin(world, environment, message)
+            outcome = world.run(environment, message, tracer)
+            return jsoncodec.encode(recorder.result(outcome)), len(outcome.logs)
+        finally:
+            recorder.close()
 
 
 @dataclass(frozen=True, slots=True)

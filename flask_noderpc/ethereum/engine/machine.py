@@ -339,7 +339,7 @@ class Machine:
         while True:
             pc, gas = frame.pc, frame.gas_left
             op = frame.code.padded[pc]
-            step = Step(frame, pc, op, gas)
+            step = Step(self, frame, pc, op, gas)
             tracer.step(step)
             try:
                 stops = self._step(frame, op)
@@ -352,6 +352,30 @@ class Machine:
             tracer.stepped(step, gas - frame.gas_left, "")
             if stops:
                 return
+
+    def preview(self, frame: Frame, op: int) -> tuple[int, int, str]:
+        """Return the cost of the next instruction of a frame, the refund after it, and its
+        error. The instruction runs, and its changes are undone."""
+        state, execution = self._state, self._execution
+        snapshot, refund, logs = state.snapshot(), execution.refund, len(execution.logs)
+        stack, memory, pc, gas = frame.stack, frame.memory, frame.pc, frame.gas_left
+        frame.stack, frame.memory = stack.copy(), memory.copy()
+        execution.tracer = None
+        cost, error = 0, ""
+        try:
+            self._step(frame, op)
+        except IndexError:
+            error = UNDERFLOW
+        except Failure as failure:
+            cost, error = failure.cost, failure.text
+        finally:
+            state.revert(snapshot)
+            cost += gas - frame.gas_left
+            after, execution.refund, execution.tracer = execution.refund, refund, self._tracer
+            del execution.logs[logs:]
+            frame.stack, frame.memory, frame.pc, frame.gas_left = stack, memory, pc, gas
+            frame.output, frame.subframe = b"", None
+        return cost, after, error
 
     def _step(self, frame: Frame, op: int) -> object:
         """Run one instruction; return true if the frame ends or a subcall is next."""

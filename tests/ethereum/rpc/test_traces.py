@@ -492,10 +492,9 @@ def test_a_call_is_traced_on_a_state_and_in_a_block_that_are_otherwise(node: Nod
         ),
         (
             "debug_traceCall",
-            [_SPIN, "latest", {"tracer": "{step: function() {}}"}],
+            [_SPIN, "latest", {"tracer": "opcountTracer"}],
             "tracer: expected one of callTracer, flatCallTracer, prestateTracer, 4byteTracer,"
-            " noopTracer, muxTracer, erc7562Tracer, got '{step: function() {}}'; tracers in"
-            " JavaScript are not supported",
+            " noopTracer, muxTracer, erc7562Tracer, got 'opcountTracer'",
         ),
         (
             "debug_traceCall",

@@ -52,6 +52,8 @@ class Recorder(Tracer, ABC):
     """Transaction of the message; ``None`` for a call."""
     logs_before = 0
     """Number of logs of earlier transactions in the block."""
+    seconds: float | None = None
+    """Seconds that the message may take, if the caller limits them."""
 
     def begin(self, world: World, environment: Environment, message: Message) -> None:
         """Handle the start of a message, with the state before it."""
@@ -59,6 +61,9 @@ class Recorder(Tracer, ABC):
     @abstractmethod
     def result(self, outcome: Outcome) -> Any:
         """Return the trace of a finished message."""
+
+    def close(self) -> None:
+        """Free resources at the end of a message, also after an error."""
 
 
 class TracerConfig(ABC):

@@ -86,8 +86,13 @@ class MuxRecorder(MultiTracer, Recorder):
     def begin(self, world: World, environment: Environment, message: Message) -> None:
         for recorder in self._recorders.values():
             recorder.origin, recorder.logs_before = self.origin, self.logs_before
+            recorder.seconds = self.seconds
             recorder.begin(world, environment, message)
 
     def result(self, outcome: Outcome) -> Any:
         """Return the result of each tracer by name."""
         return {name: each.result(outcome) for name, each in self._recorders.items()}
+
+    def close(self) -> None:
+        for recorder in self._recorders.values():
+            recorder.close()

@@ -10,11 +10,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from .... import jsoncodec
 from ....wire.params import ParamField
 from ...domain.execution import BlockChanges, Overrides
+from ...engine.tracers import javascript
 from ...engine.tracers.base import TracerConfig
 from ...engine.tracers.call_tracer import CallTracer, FlatCalls
 from ...engine.tracers.erc7562 import DEFAULT_IGNORED, Erc7562
+from ...engine.tracers.javascript import JavaScript
 from ...engine.tracers.others import FourByte, Mux, Noop
 from ...engine.tracers.prestate import Prestate
 from ...engine.tracers.struct_logger import StructLogger
@@ -131,10 +134,15 @@ def _of_field(text: str, name: str) -> str:
 def _tracer_named(name: str, config: Any) -> TracerConfig:
     make = _TRACERS.get(name)
     if make is None:
+        # A name alone can't be the code of a tracer.
+        is_code, has_engine = not name.isidentifier(), javascript.is_available()
+        if is_code and has_engine:
+            options = "{}" if config is None else jsoncodec.encode(config).decode()
+            return JavaScript(name, options)
         known = ", ".join(_TRACERS)
+        hint = "; tracers in JavaScript need the extra js: pip install 'flask-noderpc[js]'"
         raise EvmError(
-            f"tracer: expected one of {known}, got {name[:100]!r}; tracers in JavaScript"
-            " are not supported"
+            f"tracer: expected one of {known}, got {name[:100]!r}{'' if has_engine else hint}"
         )
     if config is not None and not isinstance(config, dict):
         raise EvmError(str(mismatch(config, "native." + name + "Config")))
