@@ -31,7 +31,8 @@
     │   ├── Busy(what, setting)     a limit of this server is reached
     │   ├── SearchTooCostly(reason) the search exceeds its limits
     │   ├── ExecutionFailed         the execution of the code was aborted
-    │   │   └── ExecutorsBusy(count) · ExecutionTimedOut() · ExecutorDied() · TraceStopped
+    │   │   └── ExecutorsBusy(count) · ExecutionTimedOut(hint) · ExecutorDied() · TraceStopped ·
+    │   │       TracerFailed
     │   ├── InvalidBlock(reason)    append_block refused it
     │   ├── BlockNotExecuted(height, txs, reason)  the next proposal has fewer txs
     │   ├── LeaseLost(reason)       another producer took over
@@ -369,6 +370,10 @@ class ExecutionTimedOut(ExecutionFailed):
 
 class TraceStopped(ExecutionFailed):
     """The trace takes too long or is too large."""
+
+
+class TracerFailed(ExecutionFailed):
+    """The code of a tracer failed, which does not stop the transaction that it traces."""
 
 
 class ExecutorDied(ExecutionFailed):

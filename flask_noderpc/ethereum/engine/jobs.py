@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 from ... import jsoncodec
-from ...errors import InvalidTransaction
+from ...errors import InvalidTransaction, TracerFailed
 from ...protocol.secp256k1eth import keccak
 from ..domain.execution import (
     OUT_OF_GAS,
@@ -245,6 +246,10 @@ class Estimate(Call):
 _GOOD_ENOUGH = 0.015
 
 
+Trace: TypeAlias = bytes | TracerFailed
+"""Trace of a message as JSON, or the error of the tracer's code."""
+
+
 @dataclass(frozen=True, slots=True)
 class Tracing:
     """Options of a trace: the tracer, maximum bytes of the result, seconds for each message."""
@@ -261,8 +266,8 @@ class Tracing:
         output_limit: OutputLimit,
         logs_before: int,
         origin: Origin | None = None,
-    ) -> tuple[bytes, int]:
-        """Return the trace of a message as JSON, and the number of its logs."""
+    ) -> tuple[Trace, int]:
+        """Return the trace of a message, and the number of its logs."""
         recorder = self.tracer.recorder(output_limit)
         recorder.origin, recorder.logs_before = origin, logs_before
         recorder.seconds = self.seconds
@@ -272,13 +277,17 @@ class Tracing:
         try:
             recorder.begin(world, environment, message)
             outcome = world.run(environment, message, tracer)
-            return jsoncodec.encode(recorder.result(outcome)), len(outcome.logs)
+            try:
+                trace: Trace = jsoncodec.encode(recorder.result(outcome))
+            except TracerFailed as error:
+                trace = error
+            return trace, len(outcome.logs)
         finally:
             recorder.close()
 
 
 @dataclass(frozen=True, slots=True)
-class TraceBlock(Job[tuple[bytes, ...]]):
+class TraceBlock(Job[tuple[Trace, ...]]):
     """Job that traces a block's transactions on the state before it; the transactions before
     index ``first`` run without a trace."""
 
@@ -289,7 +298,7 @@ class TraceBlock(Job[tuple[bytes, ...]]):
     first: int
     tracing: Tracing
 
-    def __call__(self, engine: EvmEngine) -> tuple[bytes, ...]:
+    def __call__(self, engine: EvmEngine) -> tuple[Trace, ...]:
         world = _begin_block(engine, self.root, self.environment)
         logs = replay(world, self.environment, self.txs[: self.first])
         output_limit = OutputLimit(self.tracing.max_bytes)
@@ -302,7 +311,7 @@ class TraceBlock(Job[tuple[bytes, ...]]):
 
     def _trace(
         self, world: World, index: int, output_limit: OutputLimit, logs: int
-    ) -> tuple[bytes, int]:
+    ) -> tuple[Trace, int]:
         raw = self.txs[index]
         message = _message(world, self.environment, raw)
         origin = Origin(keccak(raw), self.block_hash, self.environment.number, index)
@@ -332,7 +341,7 @@ class TracedCall:
 
 
 @dataclass(frozen=True, slots=True)
-class TraceCalls(Job[tuple[bytes, ...]]):
+class TraceCalls(Job[tuple[Trace, ...]]):
     """Job that traces calls one after another on the state after a block, or inside a block
     after its first transactions, ``txs``, which run without a trace.
 
@@ -346,7 +355,7 @@ class TraceCalls(Job[tuple[bytes, ...]]):
     around: Environment | None = None
     """Environment of the block in which ``txs`` run; ``None`` for calls after a block."""
 
-    def __call__(self, engine: EvmEngine) -> tuple[bytes, ...]:
+    def __call__(self, engine: EvmEngine) -> tuple[Trace, ...]:
         if self.around is None:
             world, logs = engine.world(self.root), 0
         else:

@@ -378,6 +378,7 @@ def test_traces_of_calls_a_thousand_deep(one: Executors, tracer: TracerConfig) -
     overrides = {ADDRESS: AccountOverride(code=code)}
     call = TracedCall(block, message, Tracing(tracer, 1 << 30))
     (trace,) = one.run(TraceCalls(NO_STORAGE, (call,), overrides), LONG_S)
+    assert isinstance(trace, bytes)
     assert trace.lower().count(b'"call"') > 1024
 
 

@@ -107,6 +107,21 @@ def test_blocks_and_calls_are_traced_like_transactions(node: Node) -> None:
         assert node.ask("debug_traceCall", call, "0x2", within) == counts
 
 
+def test_an_exception_is_an_error_of_one_transaction_of_a_block(node: Node) -> None:
+    plain = node.ask("debug_traceBlockByNumber", "0x2", {"tracer": COUNTER})
+    failing = COUNTER.replace("this.count += 1", "if (++this.count > 200) throw 'reason'")
+    error = "reason    in server-side tracer function 'step'"
+    expected = [
+        trace if trace["result"] <= 200 else {"txHash": trace["txHash"], "error": error}
+        for trace in plain
+    ]
+    assert {trace["result"] > 200 for trace in plain} == {True, False}
+    assert node.ask("debug_traceBlockByNumber", "0x2", {"tracer": failing}) == expected
+    broken = node.ask("debug_traceBlockByNumber", "0x2", {"tracer": "{fault() {}}"})
+    missing = "trace object must expose a function result()"
+    assert broken == [{"txHash": trace["txHash"], "error": missing} for trace in plain]
+
+
 def test_the_place_of_a_transaction_is_known_and_that_of_a_call_is_not(node: Node) -> None:
     code = of_result("[toHex(ctx.blockHash || []), toHex(ctx.txHash || []), ctx.txIndex]")
     block = node.ask("eth_getBlockByNumber", "0x2", False)

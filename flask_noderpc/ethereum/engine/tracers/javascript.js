@@ -356,11 +356,11 @@
     },
     enter(type, from, to, gas) {
       Object.assign(begun, { type, from, to, gas });
-      apply(hooks.enter, tracer, [frame]);
+      if (hooks.enter) apply(hooks.enter, tracer, [frame]);
     },
     exit(gasUsed, error) {
       Object.assign(ended, { gasUsed, error });
-      apply(hooks.exit, tracer, [frameResult]);
+      if (hooks.exit) apply(hooks.exit, tracer, [frameResult]);
     },
   };
 
@@ -384,7 +384,6 @@
   return function (action, ...args) {
     if (action === "size") return text.length;
     if (action === "text") return text;
-    if (action === "uses") return !!hooks[args[0]];
     failure = undefined;
     try {
       apply(actions[action], undefined, args);

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from .... import jsoncodec
-from ....errors import TraceStopped
+from ....errors import TracerFailed
 from ....protocol.secp256k1eth import keccak
 from ...domain.execution import Environment, Message, Outcome
 from ...protocol.execution import created_address
@@ -191,10 +192,10 @@ class _JavaScript(Recorder):
         self._host: _Host
         self._code: Callable[..., Any]
         self._exception: type[Exception]
+        self._failure: TracerFailed | None = None
         self._bytes: dict[str, str] = {}
         self._integers: dict[str, str] = {}
         self._others: dict[str, Any] = {}
-        self._traces_frames = False
 
     def begin(self, world: World, environment: Environment, message: Message) -> None:
         from quickjs import Context, JSException
@@ -211,7 +212,6 @@ class _JavaScript(Recorder):
         self._code = context.eval(_interface())
         names = jsoncodec.encode([name_of(op) for op in range(256)]).decode()
         self._call("load", self._given.code, self._given.config, names)
-        self._traces_frames = self._run("uses", "enter")
         if origin := self.origin:
             self._bytes |= {
                 "blockHash": origin.block_hash.hex(),
@@ -225,24 +225,29 @@ class _JavaScript(Recorder):
         self._others |= {"block": environment.number, "gas": message.gas}
 
     def _call(self, action: str, *args: Any) -> None:
-        """Run a function of the code; raise :exc:`~flask_noderpc.errors.TraceStopped` if it
-        fails."""
-        error = self._run(action, *args)
+        """Run a function of the code, unless one has failed."""
+        if self._failure is not None:
+            return
+        try:
+            error = self._code(action, *args)
+        except self._exception:
+            # The engine has no memory left to handle its own exception.
+            error = _OUT_OF_MEMORY
         raised = self._host.error
         if raised is not None and not isinstance(raised, _Refused):
             raise raised
         if error is not None:
             where = "" if action == "load" else f"    in server-side tracer function '{action}'"
             hint = _MEMORY_HINT if error.startswith(_OUT_OF_MEMORY) else ""
-            raise TraceStopped(error + where, hint)
+            self._failure = TracerFailed(error + where, hint)
 
-    def _run(self, action: str, *args: Any) -> Any:
-        """Run an action of the interface."""
-        try:
-            return self._code(action, *args)
-        except self._exception:
-            # The engine has no memory left to handle its own exception.
-            raise TraceStopped(_OUT_OF_MEMORY, _MEMORY_HINT) from None
+    def _read(self, name: str) -> Any:
+        """Return a value of the interface; raise :exc:`~flask_noderpc.errors.TracerFailed` if
+        the engine has no memory left to return it."""
+        with suppress(self._exception):
+            if (found := self._code(name)) is not None:
+                return found
+        raise TracerFailed(_OUT_OF_MEMORY, _MEMORY_HINT)
 
     def step(self, step: Step) -> None:
         self._host.begin_step(step)
@@ -270,9 +275,8 @@ class _JavaScript(Recorder):
     def _enter(
         self, kind: str, sender: bytes, to: bytes, data: bytes, gas: int, value: str
     ) -> None:
-        if self._traces_frames:
-            self._host.begin_subcall(data, value)
-            self._call("enter", kind, sender.hex(), to.hex(), float(gas))
+        self._host.begin_subcall(data, value)
+        self._call("enter", kind, sender.hex(), to.hex(), float(gas))
 
     def exit(self, frame: Frame, output: bytes, gas_used: int, error: str) -> None:
         if frame.depth:
@@ -283,28 +287,26 @@ class _JavaScript(Recorder):
             self._others["error"] = error
 
     def _exit(self, output: bytes, gas_used: int, error: str) -> None:
-        if self._traces_frames:
-            self._host.output = output
-            self._call("exit", float(gas_used), error)
+        self._host.output = output
+        self._call("exit", float(gas_used), error)
 
     def selfdestruct(self, address: bytes, beneficiary: bytes, balance: int) -> None:
         self._enter("SELFDESTRUCT", address, beneficiary, b"", 0, hex(balance))
         self._exit(b"", 0, "")
 
     def result(self, outcome: Outcome) -> Any:
-        """Return the value of the function ``result``."""
+        """Return the value of the function ``result``; raise
+        :exc:`~flask_noderpc.errors.TracerFailed` if a function has failed."""
         self._others["gasUsed"] = outcome.gas_used
         if outcome.error:
             self._others.setdefault("error", outcome.error)
         context = {"bytes": self._bytes, "integers": self._integers, "others": self._others}
         self._call("result", jsoncodec.encode(context).decode())
-        size = self._run("size")
+        if self._failure is not None:
+            raise self._failure
+        size = self._read("size")
         self._output_limit.take(size)
-        text = self._run("text")
-        if text is None:
-            # The engine has no memory left to copy the text.
-            raise TraceStopped(_OUT_OF_MEMORY, _MEMORY_HINT)
-        written = text.encode()
+        written = self._read("text").encode()
         self._output_limit.take(len(written) - size)
         return jsoncodec.Raw(written)
 

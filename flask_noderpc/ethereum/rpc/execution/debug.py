@@ -5,18 +5,19 @@ geth: eth/tracers/api.go.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from .... import jsoncodec
-from ....errors import ExecutionTimedOut, InvalidTransaction
+from ....errors import ExecutionTimedOut, InvalidTransaction, TracerFailed
 from ....jsonrpc.context import Context
 from ....jsonrpc.params import NoParams, Params, param
 from ....protocol.secp256k1eth import keccak
 from ...domain.execution import CallArgs, Overrides
 from ...domain.records import Header
 from ...engine.base import Job
-from ...engine.jobs import TraceBlock, TraceCalls, TracedCall, Tracing
+from ...engine.jobs import Trace, TraceBlock, TraceCalls, TracedCall, Tracing
 from ...protocol.blocks import Block, BlockView, decode_block, raw_block
 from ...protocol.consensus import encode_header
 from ...protocol.execution import encode_receipt
@@ -237,8 +238,14 @@ def traces(ctx: Context, block: Block, config: TraceConfig) -> list[jsoncodec.Ra
 def _listed(
     ctx: Context, header: Header, txs: tuple[bytes, ...], config: TraceConfig
 ) -> tuple[dict[str, Any], ...]:
-    pairs = zip(txs, _traced(ctx, header, txs, 0, config), strict=True)
-    return tuple({"txHash": keccak(raw), "result": trace} for raw, trace in pairs)
+    pairs = zip(txs, _outcomes_of(ctx, header, txs, 0, config), strict=True)
+    return tuple({"txHash": keccak(raw), **_result_or_error(trace)} for raw, trace in pairs)
+
+
+def _result_or_error(trace: Trace) -> dict[str, Any]:
+    if isinstance(trace, TracerFailed):
+        return {"error": trace.text_with_hint}
+    return {"result": jsoncodec.Raw(trace)}
 
 
 def _raws(block: Block) -> tuple[bytes, ...]:
@@ -250,13 +257,19 @@ def _traced(
 ) -> list[jsoncodec.Raw]:
     """Return traces of a block's transactions ``txs``, from the one with index ``first``
     on."""
+    return _successful(_outcomes_of(ctx, header, txs, first, config))
+
+
+def _outcomes_of(
+    ctx: Context, header: Header, txs: tuple[bytes, ...], first: int, config: TraceConfig
+) -> tuple[Trace, ...]:
     if header.number == 0:
         raise EvmError("genesis is not traceable")
     root = _root_before(ctx, header)
     environment = environment_of(ctx, header)
     block_hash = header.hash or keccak(encode_header(header))
     job = TraceBlock(root, environment, block_hash, txs, first, tracing_of(ctx, config))
-    return run_traces(ctx, job) if txs else []
+    return _outcomes(ctx, job) if txs else ()
 
 
 def _root_before(ctx: Context, header: Header) -> bytes:
@@ -299,11 +312,25 @@ def tracing_of(ctx: Context, config: TraceConfig) -> Tracing:
     return Tracing(config.configured_tracer, max_bytes, config.seconds)
 
 
-def run_traces(ctx: Context, job: Job[tuple[bytes, ...]]) -> list[jsoncodec.Raw]:
+def run_traces(ctx: Context, job: Job[tuple[Trace, ...]]) -> list[jsoncodec.Raw]:
     """Run a job and return its traces as JSON; raise a timeout or an invalid transaction as
     :exc:`.errors.EvmError`."""
+    return _successful(_outcomes(ctx, job))
+
+
+def _successful(traces: Iterable[Trace]) -> list[jsoncodec.Raw]:
+    """Return traces as JSON; raise the first error of a tracer's code."""
+    made = list[jsoncodec.Raw]()
+    for trace in traces:
+        if isinstance(trace, TracerFailed):
+            raise trace
+        made.append(jsoncodec.Raw(trace))
+    return made
+
+
+def _outcomes(ctx: Context, job: Job[tuple[Trace, ...]]) -> tuple[Trace, ...]:
     try:
-        return [jsoncodec.Raw(trace) for trace in run_job(ctx, job)]
+        return run_job(ctx, job)
     except InvalidTransaction as error:
         raise EvmError(f"tracing failed: {error}") from None
     except ExecutionTimedOut as error:
