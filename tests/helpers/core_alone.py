@@ -16,7 +16,7 @@ import pytest
 PACKAGES = {
     *("btclib_secp256k1", "eth_hash", "Crypto", "sha3", "eth", "eth_keys", "rlp", "trie"),
     *("py_arkworks_bls12381", "zksnake", "prometheus_client", "opentelemetry", "psycopg"),
-    *("web3", "eth_abi", "eth_account"),
+    *("web3", "eth_abi", "eth_account", "quickjs"),
 }
 
 

@@ -166,6 +166,22 @@ def test_overrides_of_a_call_replace_the_storage(other: Chain, cache: Path) -> N
     fork_of(other, cache, use)
 
 
+def test_tracers_read_the_other_chain(other: Chain, cache: Path) -> None:
+    def use(chain: Chain, proxy: Between) -> None:
+        def traced(result: str, **options: str) -> tuple[Any, ...]:
+            options["tracer"] = f"{{fault() {{}}, result(ctx, db) {{ {result} }}}}"
+            return "debug_traceCall", {"to": CONTRACT, "data": word(2)}, "latest", options
+
+        reads = "[toHex(db.getState(ctx.to, toWord('0x01'))), db.exists(toAddress(address))]"
+        asked_for = f"const address = '{RICH}'; return {reads}"
+        assert chain(*traced(asked_for)) == [word(101), True]
+        endless = "for (let i = 1; ; i++) db.getNonce(toAddress(i.toString(16)))"
+        assert chain.error(*traced(endless, timeout="1s")).startswith("execution timeout")
+        assert chain(*traced(asked_for)) == [word(101), True]
+
+    fork_of(other, cache, use)
+
+
 def test_a_second_run_needs_no_node(other: Chain, cache: Path) -> None:
     def run(chain: Chain) -> list[Any]:
         chain.set_slot(1, 5)

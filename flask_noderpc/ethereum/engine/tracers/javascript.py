@@ -33,6 +33,9 @@ _MAX_STACK = 2 << 20
 # Seconds after the deadline until the process is killed. Usually the trace stops before, at an
 # instruction.
 _GRACE_S = 0.1
+# Seconds of code without a timeout. The executor's deadline usually comes first, but does not
+# count the time in which a forked chain reads from another node, which code may do endlessly.
+_DEFAULT_S = 300.0
 # A timer for more seconds than some systems allow would be an error.
 _LONGEST_S = 1e6
 # geth: eth/tracers/internal/util.go, memoryPadLimit.
@@ -200,9 +203,9 @@ class _JavaScript(Recorder):
     def begin(self, world: World, environment: Environment, message: Message) -> None:
         from quickjs import Context, JSException
 
-        if self.seconds is not None:
-            seconds = max(0.0, min(self.seconds, _LONGEST_S)) + _GRACE_S
-            signal.setitimer(signal.ITIMER_REAL, seconds)
+        seconds = _DEFAULT_S if self.seconds is None else self.seconds
+        seconds = max(0.0, min(seconds, _LONGEST_S)) + _GRACE_S
+        signal.setitimer(signal.ITIMER_REAL, seconds)
         self._exception = JSException
         self._host = _Host(world, environment.fork.addresses)
         context = Context()
@@ -311,7 +314,6 @@ class _JavaScript(Recorder):
         return jsoncodec.Raw(written)
 
     def close(self) -> None:
-        if self.seconds is not None:
-            signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.setitimer(signal.ITIMER_REAL, 0)
         # Frames refer to this tracer, so the memory of the code would be freed late.
         self.__dict__.clear()
