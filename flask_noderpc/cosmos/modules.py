@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from .bank.module import Module
 from .distribution.module import DistributionModule
 from .evidence.module import EvidenceModule
+from .feegrant.module import FeegrantModule
 from .mint.module import MintModule
 from .slashing.module import SlashingModule
 from .staking.module import StakingModule
@@ -17,6 +18,7 @@ MODULES: tuple[Module, ...] = (
     SlashingModule(),
     MintModule(),
     EvidenceModule(),
+    FeegrantModule(),
 )
 """The modules, in the order in which their genesis states are read."""
 

@@ -136,6 +136,7 @@ def _modules(prefix: str, operator: bytes, bonded: Coin) -> dict[str, Any]:
     return {
         "distribution": {"params": {"community_tax": "0.02", "withdraw_addr_enabled": True}},
         "evidence": {},
+        "feegrant": {},
         "mint": {
             "minter": {"inflation": "0.13"},
             "params": {

@@ -83,6 +83,8 @@ def encode(name: str, given: Item) -> bytes:
     :exc:`~.genesis_json.InvalidState`."""
 
     def value(field: Field, item: Item) -> object:
+        if item.value is None and field.type == "Timestamp" and not field.mark:
+            return None
         is_required = field.type == "string" and field.mark == "!"
         read = Item.required_text if is_required else _READ.get(field.type)
         return read(item) if read else encode(field.type, item)

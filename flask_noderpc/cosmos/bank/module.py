@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ...errors import InvalidSetting
+from ..protocol.coins import Coins
 from .accounts import FEE_COLLECTOR
 from .context import Context
 from .genesis_json import Item
@@ -37,6 +38,8 @@ class Module:
     """Messages, and the functions that execute them."""
     queries: Mapping[str, Method] = MappingProxyType({})
     """Functions that answer the methods of :attr:`service`, by name."""
+    grants_fees = False
+    """True if :meth:`use_grant` lets accounts pay the fees of others."""
     routes = ""
     """REST paths of the queries: lines such as ``GET /acme/notes/v1/notes/{author} Note``."""
 
@@ -46,6 +49,17 @@ class Module:
 
     def end_genesis(self, context: Context) -> None:
         """Run after the transactions of the genesis document, if it has any."""
+
+    def use_grant(
+        self,
+        context: Context,
+        granter: bytes,
+        grantee: bytes,
+        fee: Coins,
+        messages: Sequence[str],
+    ) -> None:
+        """Use a grant for a fee of messages with these type URLs; raise
+        :exc:`~flask_noderpc.cosmos.bank.errors.TxError` if the granter does not allow it."""
 
     def begin_block(self, context: Context) -> None:
         """Run before the transactions of a block."""

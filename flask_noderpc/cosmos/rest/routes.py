@@ -13,6 +13,7 @@ from ...backends.base.capabilities import Capability
 from ...errors import InvalidSetting, short_repr
 from ..distribution import proto as distribution
 from ..evidence import proto as evidence
+from ..feegrant import proto as feegrant
 from ..mint import proto as mint
 from ..protocol.proto import MESSAGES
 from ..slashing import proto as slashing
@@ -65,6 +66,7 @@ _SERVICES = {
 _MODULES = {
     "distribution": distribution.ROUTES,
     "evidence": evidence.ROUTES,
+    "feegrant": feegrant.ROUTES,
     "mint": mint.ROUTES,
     "slashing": slashing.ROUTES,
     "staking": staking.ROUTES,

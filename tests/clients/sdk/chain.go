@@ -10,6 +10,7 @@ import (
 	consensusmodule "cosmossdk.io/api/cosmos/consensus/module/v1"
 	distributionmodule "cosmossdk.io/api/cosmos/distribution/module/v1"
 	evidencemodule "cosmossdk.io/api/cosmos/evidence/module/v1"
+	feegrantmodule "cosmossdk.io/api/cosmos/feegrant/module/v1"
 	genutilmodule "cosmossdk.io/api/cosmos/genutil/module/v1"
 	mintmodule "cosmossdk.io/api/cosmos/mint/module/v1"
 	slashingmodule "cosmossdk.io/api/cosmos/slashing/module/v1"
@@ -32,6 +33,7 @@ import (
 
 	// Modules register themselves.
 	_ "cosmossdk.io/x/evidence"
+	_ "cosmossdk.io/x/feegrant/module"
 	_ "github.com/cosmos/cosmos-sdk/x/auth"
 	_ "github.com/cosmos/cosmos-sdk/x/auth/tx/config"
 	_ "github.com/cosmos/cosmos-sdk/x/bank"
@@ -136,6 +138,11 @@ func modules(given options) depinject.Config {
 		parts["slashing"] = &slashingmodule.Module{}
 		parts["evidence"] = &evidencemodule.Module{}
 		parts["genutil"] = &genutilmodule.Module{}
+	}
+	if given.grants {
+		order.EndBlockers = []string{"staking", "feegrant"}
+		order.InitGenesis = append(order.InitGenesis, "feegrant")
+		parts["feegrant"] = &feegrantmodule.Module{}
 	}
 	parts["runtime"] = order
 	parts["auth"] = &authmodule.Module{Bech32Prefix: prefix, ModuleAccountPermissions: accounts}

@@ -124,7 +124,7 @@ type network struct {
 }
 
 func recordModules(ctx context.Context, given options, out io.Writer) error {
-	world, err := newModulesWorld()
+	world, err := newModulesWorld(options{rewards: true, slashing: true})
 	if err != nil {
 		return err
 	}
@@ -165,9 +165,9 @@ func consensusKey(name string) ed25519.PrivKey {
 	return ed25519.GenPrivKeyFromSecret([]byte("validator " + name))
 }
 
-func newModulesWorld() (*world, error) {
+func newModulesWorld(parts options) (*world, error) {
 	made := &world{
-		options: options{rewards: true, slashing: true},
+		options: parts,
 		words:   maps.Clone(words),
 		keys:    map[string]keyed{},
 		genesis: &cmttypes.GenesisDoc{
@@ -445,9 +445,12 @@ func (n *network) prove(
 // dump writes the modules' whole state into the recording.
 func (n *network) dump() {
 	ctx := n.NewContextLegacy(true, cmtproto.Header{Height: n.height, Time: n.at})
-	exported := must(n.ModuleManager.ExportGenesisForModules(ctx, n.codec, []string{
-		authtypes.ModuleName, banktypes.ModuleName, stakingtypes.ModuleName,
-		distrtypes.ModuleName, "mint", slashingtypes.ModuleName, "evidence"}))
+	names := []string{authtypes.ModuleName, banktypes.ModuleName, stakingtypes.ModuleName,
+		distrtypes.ModuleName, "mint", slashingtypes.ModuleName, "evidence"}
+	if n.world.options.grants {
+		names = append(names, "feegrant")
+	}
+	exported := must(n.ModuleManager.ExportGenesisForModules(ctx, n.codec, names))
 	found := modulesDump{Export: exported, Rewards: map[string]json.RawMessage{}}
 	read := func(path string, request proto.Message, reply codec.ProtoMarshaler) json.RawMessage {
 		if err := n.asked(path, request, reply); err != nil {

@@ -1,6 +1,9 @@
-"""The recorded chain after its last block."""
+"""The recorded chains after their last blocks."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
 
 import pytest
 
@@ -12,8 +15,14 @@ __all__ = ["clock", "open_chain", "played", "unstarted"]
 
 
 @pytest.fixture(scope="session")
-def played() -> Chain:
-    chain = Chain(recorded())
-    for block in recorded()["blocks"]:
-        chain.execute(block)
+def played() -> Callable[[str], Chain]:
+    """Return a function that returns the recorded chain with a name."""
+
+    @cache
+    def chain(name: str) -> Chain:
+        made = Chain(recorded(name))
+        for block in recorded(name)["blocks"]:
+            made.execute(block)
+        return made
+
     return chain

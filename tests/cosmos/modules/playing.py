@@ -28,20 +28,28 @@ from flask_noderpc.domain.validator import ValidatorSet
 from flask_noderpc.protocol.comet.genesis import read_genesis
 from flask_noderpc.testing.chains import DictState
 
-from ...clients.record_modules import RECORDING
+from ...clients import record_grants, record_modules
 
 Json = Any
 
 PANIC = 111222
 # Prefixes of keys that an exported genesis state does not have: unbonding IDs, historical
 # information, and queues, which are only exported in part; and of keys that are not the SDK's.
-NOT_EXPORTED = tuple(b"staking/" + key for key in (b"7", b"8", b"9", b"A", b"B", b"C", b"P"))
+NOT_EXPORTED = (
+    *(b"staking/" + key for key in (b"7", b"8", b"9", b"A", b"B", b"C", b"P")),
+    b"feegrant/\1",
+)
 OWN = (b"consensus/", b"head", b"old/", b"written/")
 
 
+_RECORDINGS = {"main": record_modules.RECORDING, "grants": record_grants.RECORDING}
+
+
 @cache
-def recorded() -> Json:
-    return json.loads(gzip.decompress(RECORDING.read_bytes()))
+def recorded(name: str = "main") -> Json:
+    if name == "imported":
+        return recorded()["imported"]
+    return json.loads(gzip.decompress(_RECORDINGS[name].read_bytes()))
 
 
 class Chain:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64decode
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import pytest
 
@@ -19,13 +19,15 @@ from .playing import Chain, Json, recorded, states, updates, updates_of
 
 # The place in the SDK's source at which a simulation failed.
 PLACE = re.compile(r" \[\S+:\d+\]")
-# The SDK calculates the end of a page with 64 bits.
-OVERFLOW = '"offset":"18446744073709551615"'
+# The SDK calculates the end of a page with 64 bits; a filtered page ends one entry later.
+OVERFLOW = re.compile(
+    r'"offset":"18446744073709551615"|AllowancesByGranter.*"limit":"18446744073709551615"'
+)
 
 
-@pytest.mark.parametrize("name", ["main", "imported"])
+@pytest.mark.parametrize("name", ["main", "imported", "grants"])
 def test_blocks_have_the_results_and_the_state_of_the_sdk(name: str) -> None:
-    given = recorded() if name == "main" else recorded()["imported"]
+    given = recorded(name)
     chain, known = Chain(given), states(given)
     assert updates(chain.validators) == updates_of(given["init"]["validators"])
     compared = 0
@@ -60,14 +62,21 @@ def recorded_reply(given: Json) -> Json:
     return given["code"], given["codespace"], given["log"], value
 
 
-@pytest.mark.parametrize(
-    "path", sorted({each["path"] for each in recorded()["queries"]}), ids=lambda p: p[1:]
+PATHS = sorted(
+    {(name, each["path"]) for name in ("main", "grants") for each in recorded(name)["queries"]}
 )
-def test_queries_have_the_replies_of_the_sdk(path: str, played: Chain) -> None:
-    for each in recorded()["queries"]:
-        if each["path"] != path or OVERFLOW in each["name"]:
+
+
+@pytest.mark.parametrize(("name", "path"), PATHS)
+def test_queries_have_the_replies_of_the_sdk(
+    name: str, path: str, played: Callable[[str], Chain]
+) -> None:
+    for each in recorded(name)["queries"]:
+        if each["path"] != path or OVERFLOW.search(each["name"]):
             continue
-        found = played.app.query(path, b64decode(each["data"] or ""), each["height"], False)
+        found = played(name).app.query(
+            path, b64decode(each["data"] or ""), each["height"], False
+        )
         own, theirs = reply(found), recorded_reply(each["reply"])
         assert compared(path, own) == compared(path, theirs), each["name"]
 

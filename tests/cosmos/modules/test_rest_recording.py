@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+from collections.abc import Callable
 from functools import cache
 from urllib.parse import unquote
 
@@ -35,9 +36,9 @@ def asked(given: Json) -> gateway.Request:
     return gateway.Request(given["method"], unquote(path), query, body, height)
 
 
-def test_each_reply_is_that_of_the_sdk(played: Chain) -> None:
+def test_each_reply_is_that_of_the_sdk(played: Callable[[str], Chain]) -> None:
     def query(path: str, data: bytes, height: int) -> QueryResult:
-        return played.app.query(path, data, height, False)
+        return played("main").app.query(path, data, height, False)
 
     def send(method: str, tx: bytes) -> None:
         raise AssertionError("the recording sends nothing")

@@ -31,8 +31,7 @@ def deduct_fee(checked: CheckedTx) -> None:
         _check_gas_price(fee, checked.min_gas_prices)
     payer = checked.payer
     if fee.granter:
-        _check_granter(checked, fee.granter)
-        raise TxError(INVALID_REQUEST, "fee grants are not enabled")
+        payer = _use_grant(checked, fee.granter, payer)
     if checked.context.accounts.get(payer) is None:
         # The SDK writes the address as raw bytes.
         text = f"fee payer address: {text_of(payer)} does not exist"
@@ -44,11 +43,25 @@ def deduct_fee(checked: CheckedTx) -> None:
     )
 
 
-def _check_granter(checked: CheckedTx, granter: str) -> None:
+def _use_grant(checked: CheckedTx, text: str, payer: bytes) -> bytes:
+    """Return the granter's address, from whose balance the fee is paid."""
+    context = checked.context
     try:
-        checked.context.codec.parse(granter)
+        granter = context.codec.parse(text)
     except TxError as error:
         raise Panic(error.log) from None
+    module = next((each for each in context.environment.modules if each.grants_fees), None)
+    if module is None:
+        raise TxError(INVALID_REQUEST, "fee grants are not enabled")
+    if granter != payer:
+        messages = [each.type.type_url for each in checked.messages]
+        try:
+            module.use_grant(context, granter, payer, checked.fee.amount, messages)
+        except TxError as error:
+            # The SDK writes the addresses as raw bytes.
+            shown = f"{text_of(granter)} does not allow to pay fees for {text_of(payer)}"
+            raise error.wrapped(shown) from None
+    return granter
 
 
 def _pay(checked: CheckedTx, payer: bytes, amount: Coins) -> None:
