@@ -76,7 +76,6 @@ from .patches import LaterBlockChanges, change_of, is_patch
 from .proposals import Backoff, select_txs
 from .state import (
     BLOCKS_NEEDED,
-    INITIAL_BASE_FEE,
     ChainRules,
     EvmHead,
     EvmRuntime,
@@ -261,18 +260,20 @@ class EvmApplication(Application):
         first = EvmHead(
             genesis.initial_height - 1,
             change.root,
-            INITIAL_BASE_FEE,
+            validity.INITIAL_BASE_FEE,
             0,
             limit,
             chain_id=chain_id,
         )
         if block is not None:
             header = block.header
-            fee = INITIAL_BASE_FEE if header.base_fee is None else header.base_fee
             # Without a coinbase, tips would go to the validator. Each home has another one, so
             # each run would read another account.
             first = replace(
-                first, base_fee=fee, gas_used=header.gas_used, coinbase=header.miner or b""
+                first,
+                base_fee=header.base_fee or 0,
+                gas_used=header.gas_used,
+                coinbase=header.miner or b"",
             )
             written = {
                 **written,

@@ -39,6 +39,7 @@ from ..domain.records import (
 )
 from ..protocol import accounts, rlp
 from ..protocol.trie import NodeMissing, find
+from ..protocol.validity import INITIAL_BASE_FEE
 
 log = logging.getLogger("flask_noderpc.dev")
 
@@ -88,7 +89,8 @@ class _BlockJson(jsoncodec.Struct, rename="camel"):
             gas_used=_number(self.gas_used),
             timestamp=_number(self.timestamp),
             mix_hash=_word(self.mix_hash, ZERO_HASH),
-            base_fee=None if self.base_fee_per_gas is None else _number(self.base_fee_per_gas),
+            # The rules are London's or later, also after a block before London.
+            base_fee=_number(self.base_fee_per_gas or hex(INITIAL_BASE_FEE)),
         )
 
 

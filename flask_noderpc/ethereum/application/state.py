@@ -22,14 +22,11 @@ from ..domain.records import ZERO_HASH
 from ..engine.base import Job
 from ..protocol import accounts, rlp
 from ..protocol.trie import NodeMissing, Record
-from ..protocol.validity import next_base_fee
+from ..protocol.validity import INITIAL_BASE_FEE, next_base_fee
 from ..state import EvmState
 from .forked import ForkedChain
 
 log = logging.getLogger(__name__)
-
-INITIAL_BASE_FEE = 10**9
-"""Base fee of the first block, in wei per unit of gas."""
 
 BLOCKS_NEEDED = 257
 """Minimum number of retained blocks: the latest, and the 256 before it that BLOCKHASH can

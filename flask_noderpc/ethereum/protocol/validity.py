@@ -33,6 +33,8 @@ MAX_INITCODE = 2 * CODE_SIZE_LIMIT
 # one eighth per block.
 ELASTICITY = 2
 CHANGE_DENOMINATOR = 8
+INITIAL_BASE_FEE = 10**9
+"""Base fee of the first block, in wei per unit of gas."""
 
 
 def intrinsic_gas(

@@ -310,6 +310,21 @@ def test_a_proven_fork_says_so(other: Chain, cache: Path) -> None:
         )
         for method, *params in (
             ("eth_getProof", RICH, [], "latest"),
+def test_a_block_without_a_base_fee_can_be_forked(other: Chain, cache: Path) -> None:
+    def before_london(method: str, result: Any) -> Any:
+        if "eth_getBlockBy" in method:
+            del result["baseFeePerGas"]
+        return result
+
+    with between(other.url) as (proxy, url):
+        proxy.change = before_london
+        with forked(url, cache) as chain:
+            assert int(chain("eth_gasPrice"), 16) > 0
+            receipt = chain.send(to=B, value="0x1")
+            assert receipt["status"] == "0x1"
+            assert int(receipt["effectiveGasPrice"], 16) > 0
+
+
             ("anvil_dumpState",),
         ):
             assert "forked chain" in chain.error(method, *params)
