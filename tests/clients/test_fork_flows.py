@@ -7,15 +7,16 @@ import json
 import re
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from flask_noderpc.ethereum.testing import run_evm_node
 from tests.ethereum.rpc.between import asked, between
 from tests.helpers.process import Process, killed
-from tests.helpers.until import PATIENCE
+from tests.helpers.until import PATIENCE, until
 
 from ..helpers.require import require_program, skip_or_fail
 from ..server.node_process import started
@@ -23,7 +24,7 @@ from . import ETHEREUM_SCRIPTS
 from .test_anvil import anvil
 
 GETH = Path(__file__).parent / "geth"
-NOWHERE = "http://127.0.0.1:9"
+NOWHERE, NOBODY = "http://127.0.0.1:9", "0x" + "99" * 20
 # Account of each development chain of geth.
 DEVELOPER = "0x71562b71999873DB5b286dF957af199Ec94617F7"
 
@@ -94,6 +95,23 @@ def foundry() -> Iterator[str]:
         yield url
 
 
+@contextmanager
+def unproven(case: str) -> Iterator[str]:
+    """Run anvil with a balance that its latest state root does not cover; yield its URL."""
+    with ExitStack() as stack:
+        flags: tuple[str, ...] = ()
+        if case == "fork":
+            node = stack.enter_context(run_evm_node())
+            asked(node.url, "anvil_setBalance", NOBODY, "0x77")
+            flags = ("--fork-url", node.url)
+        url = stack.enter_context(anvil(*flags))
+        if case != "block 0":
+            asked(url, "evm_mine")
+        if case != "fork":
+            asked(url, "anvil_setBalance", NOBODY, "0x77")
+        yield url
+
+
 def ran(*words: str) -> Any:
     """Return what the script has seen."""
     ended = subprocess.run(
@@ -144,3 +162,13 @@ def test_contracts_of_a_forked_chain_work_as_on_that_chain(other: str, tmp_path:
     assert {json.loads(call)[1][-1] for call in reads} == {hex(block)}
     assert {call: n for call, n in reads.items() if n > 1} == {}
     assert forked("second", NOWHERE) == there
+
+
+@pytest.mark.parametrize("case", ["block 0", "change", "fork"])
+def test_a_state_that_anvil_can_t_prove_is_used_without_proof(case: str) -> None:
+    with unproven(case) as url, run_evm_node(fork_url=(url,)) as fork:
+        assert asked(fork.url, "anvil_nodeInfo")["forkConfig"]["isProven"] is False
+        assert asked(fork.url, "eth_getBalance", NOBODY, "latest") == "0x77"
+        payment = {"from": fork.accounts[0].address, "to": NOBODY, "value": "0x1"}
+        asked(fork.url, "eth_sendTransaction", payment)
+        until(lambda: asked(fork.url, "eth_getBalance", NOBODY, "latest") == "0x78", "a block")

@@ -238,14 +238,19 @@ class ForkedChain(ForwardedCalls):
         try:
             return self._proven_account(header, ZERO_ADDRESS)
         except ForwardedCallFailed as error:
-            log.warning(
-                "the node of %s does not prove the state of block %d (eth_getProof: %s): its"
-                " values are taken without proof",
-                _URL,
-                header.number,
-                error.text,
-            )
-            return None
+            reason = error.text
+        except UpstreamMismatch as error:
+            # anvil's state roots do not cover its genesis, changes such as anvil_setBalance
+            # until the next block, and the state of a chain that it forks.
+            reason = error.reason
+        log.warning(
+            "the node of %s does not prove the state of block %d (eth_getProof: %s): its values"
+            " are taken without proof",
+            _URL,
+            header.number,
+            reason,
+        )
+        return None
 
     def _lines_of_file(self, start: int) -> Iterator[bytes]:
         """Yield the complete lines of the file from an offset on."""
@@ -422,12 +427,11 @@ def _value(root: bytes, key: bytes, nodes: list[str]) -> bytes:
     """Return the value of a key in a trie, which its encoded nodes prove; raise
     ``UpstreamMismatch`` if they don't."""
     known = {keccak(node): node for node in map(_bytes, nodes)}
-    try:
-        return find(known.get, root, key)[0]
-    except (NodeMissing, *_MALFORMED):
-        raise _refuted(
-            f"the proof of 0x{key.hex()} does not lead to the root 0x{root.hex()}"
-        ) from None
+    # In an empty trie nothing is found without any node: the nodes may be another trie's.
+    if not known or root in known:
+        with suppress(NodeMissing, *_MALFORMED):
+            return find(known.get, root, key)[0]
+    raise _refuted(f"the proof of 0x{key.hex()} does not lead to the root 0x{root.hex()}")
 
 
 def _account_line(address: bytes, found: Account, code: bytes) -> dict[str, str]:
@@ -438,7 +442,11 @@ def _account_line(address: bytes, found: Account, code: bytes) -> dict[str, str]
 
 
 def _refuted(reason: str) -> UpstreamMismatch:
-    return UpstreamMismatch(_URL, f"{reason}; the node gives wrong values: use another one")
+    return UpstreamMismatch(
+        _URL,
+        f"{reason}; the node gives wrong values, or changed them without a new block, as"
+        " anvil_setBalance does: use another node or block",
+    )
 
 
 def _root(text: str, empty: bytes) -> bytes:

@@ -26,6 +26,7 @@ A, B = (
     "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266",
     "0x70997970C51812dc3A010C7d01b50e0d17dc79C8",
 )
+EMPTY_ROOT = "0x56e81f171bcc55a6ff8345e692c0f86e5b48e01b996cadc001622fb5e363b421"
 RICH, CONTRACT, NEW = ("0x" + byte * 20 for byte in ("a1", "c0", "ee"))
 # Returns the slot that the input names, or with a second word sets it.
 CODE = "0x366020106010575f35545f5260205ff35b6020355f355500"
@@ -282,9 +283,19 @@ def test_a_value_that_is_hidden_by_the_node_is_refused(other: Chain, cache: Path
     fork_of(other, cache, use)
 
 
-def test_a_node_without_proofs_is_used_and_marked(other: Chain, cache: Path) -> None:
+@pytest.mark.parametrize("root", [None, word(0), EMPTY_ROOT, word(1)])
+def test_a_node_without_proofs_is_used_and_marked(
+    root: str | None, other: Chain, cache: Path
+) -> None:
+    def with_root(method: str, result: Any) -> Any:
+        """Return blocks with a state root that is not the root of the node's proofs."""
+        return {**result, "stateRoot": root} if "eth_getBlockBy" in method else result
+
     with between(other.url) as (proxy, url):
-        proxy.refused = ("eth_getProof",)
+        if root is None:
+            proxy.refused = ("eth_getProof",)
+        else:
+            proxy.change = with_root
         with forked(url, cache) as chain:
             assert chain("anvil_nodeInfo")["forkConfig"]["isProven"] is False
             assert chain("hardhat_metadata")["forkedNetwork"]["isProven"] is False
@@ -299,17 +310,6 @@ def test_a_node_without_proofs_is_used_and_marked(other: Chain, cache: Path) -> 
         assert chain("anvil_nodeInfo")["forkConfig"]["isProven"] is False
 
 
-def test_a_proven_fork_says_so(other: Chain, cache: Path) -> None:
-    def use(chain: Chain, proxy: Between) -> None:
-        fork = chain("anvil_nodeInfo")["forkConfig"]
-        assert fork["isProven"] is True
-        assert fork["forkBlockNumber"] == int(other("eth_blockNumber"), 16)
-        network = chain("hardhat_metadata")["forkedNetwork"]
-        assert (
-            network["forkBlockHash"] == other("eth_getBlockByNumber", "latest", False)["hash"]
-        )
-        for method, *params in (
-            ("eth_getProof", RICH, [], "latest"),
 def test_a_block_without_a_base_fee_can_be_forked(other: Chain, cache: Path) -> None:
     def before_london(method: str, result: Any) -> Any:
         if "eth_getBlockBy" in method:
@@ -325,6 +325,17 @@ def test_a_block_without_a_base_fee_can_be_forked(other: Chain, cache: Path) -> 
             assert int(receipt["effectiveGasPrice"], 16) > 0
 
 
+def test_a_proven_fork_says_so(other: Chain, cache: Path) -> None:
+    def use(chain: Chain, proxy: Between) -> None:
+        fork = chain("anvil_nodeInfo")["forkConfig"]
+        assert fork["isProven"] is True
+        assert fork["forkBlockNumber"] == int(other("eth_blockNumber"), 16)
+        network = chain("hardhat_metadata")["forkedNetwork"]
+        assert (
+            network["forkBlockHash"] == other("eth_getBlockByNumber", "latest", False)["hash"]
+        )
+        for method, *params in (
+            ("eth_getProof", RICH, [], "latest"),
             ("anvil_dumpState",),
         ):
             assert "forked chain" in chain.error(method, *params)
