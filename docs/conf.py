@@ -23,7 +23,7 @@ nitpick_ignore_regex = [
     (
         "py:class",
         r"(Flask|Blueprint|Path|optional|Any|Callable|Changes|ABC|PathLike|P|~?T|Authorize|Policy"
-        r"|Dispatcher|Response|Location|Engine|ProcessHandles"
+        r"|Dispatcher|Registry|Response|Location|Engine|ProcessHandles"
         r"|CoreSettings|Activation|flask_noderpc\.concurrency\.T"
         r"|flask_noderpc\.ethereum\.domain\.forks\.Activation)",
     ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from .authz.module import AuthzModule
 from .bank.module import Module
 from .distribution.module import DistributionModule
 from .evidence.module import EvidenceModule
@@ -19,10 +20,11 @@ MODULES: tuple[Module, ...] = (
     MintModule(),
     EvidenceModule(),
     FeegrantModule(),
+    AuthzModule(),
 )
 """The modules, in the order in which their genesis states are read."""
 
-_BEGIN_ORDER = ("mint", "distribution", "slashing", "evidence", "staking")
+_BEGIN_ORDER = ("mint", "distribution", "slashing", "evidence", "staking", "authz")
 
 
 def in_begin_order(modules: Iterable[Module]) -> list[Module]:

@@ -1,9 +1,9 @@
-"""Record x/feegrant of the Cosmos SDK.
+"""Record x/feegrant and x/authz of the Cosmos SDK.
 
 ``python -m tests.clients.record_grants PROGRAM``; ``go build`` in tests/clients/sdk makes the
-program, and its record_grants.go defines the recorded chain. It has the modules of
-:mod:`.record_modules`, and x/feegrant in addition; the recording has the same form, without
-``imported``, ``refused`` and ``gas``.
+program, and its record_grants.go and record_authz.go define the recorded chain. It has the
+modules of :mod:`.record_modules`, and these two in addition. The recording has the same form,
+without ``imported``, ``refused`` and ``gas``.
 """
 
 from __future__ import annotations

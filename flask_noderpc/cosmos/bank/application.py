@@ -128,7 +128,8 @@ class Bank(Application):
         return tuple(each for each in self.modules if each.name in names)
 
     def _environment(self, latest: Head, height: int, time: int) -> Environment:
-        return Environment(latest, height, time, self._named(latest.modules))
+        modules, messages = self._named(latest.modules), self._registry(latest.modules)
+        return Environment(latest, height, time, modules, messages)
 
     def _latest(self) -> Context:
         """Return a context of the latest block."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from ...domain.abci import Event, EventAttribute
 from ...protocol.protobuf import Message, integer
@@ -29,6 +30,23 @@ def event(kind: str, **attributes: str) -> Event:
     return Event(
         kind, tuple(EventAttribute(k.encode(), v.encode()) for k, v in attributes.items())
     )
+
+
+def with_attribute(given: Event, key: str, value: str) -> Event:
+    """Return an event with one more attribute, which is not indexed."""
+    attribute = EventAttribute(key.encode(), value.encode())
+    return replace(given, attributes=(*given.attributes, attribute))
+
+
+def subtract(limit: Sequence[Coin], amount: Sequence[Coin]) -> tuple[list[Coin], bool]:
+    """Return what is left of a limit after an amount, and whether the limit was exceeded."""
+    present = tuple(sorted((c for c in amount if c.value), key=lambda coin: coin.denom))
+    try:
+        coins.check(present)
+        left = coins.add(tuple(limit), tuple(Coin(c.denom, -c.value) for c in present))
+    except InvalidCoins as error:
+        raise Panic(str(error)) from None
+    return list(left), any(coin.value < 0 for coin in left)
 
 
 def balance_key(address: bytes, denom: str = "") -> bytes:

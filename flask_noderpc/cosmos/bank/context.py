@@ -19,6 +19,7 @@ from .gas import GasMeter
 from .state import ACCOUNTS, BANK, Branch, Head, Store
 
 if TYPE_CHECKING:
+    from .messages import Registry
     from .module import Module
 
 _MAX_ADDRESS = 255
@@ -91,6 +92,8 @@ class Environment:
     """Nanoseconds since 1970."""
     modules: tuple[Module, ...] = ()
     """Modules that the chain has, because its genesis state has them."""
+    messages: Registry | None = None
+    """The chain's messages, while transactions run."""
     block: BlockInfo = NO_BLOCK
     """Proposer, votes and evidence, while the modules begin and end a block."""
 

@@ -137,6 +137,7 @@ def _modules(prefix: str, operator: bytes, bonded: Coin) -> dict[str, Any]:
         "distribution": {"params": {"community_tax": "0.02", "withdraw_addr_enabled": True}},
         "evidence": {},
         "feegrant": {},
+        "authz": {},
         "mint": {
             "minter": {"inflation": "0.13"},
             "params": {

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from ...domain.abci import Event, EventAttribute, ExecTxResult
+from ...domain.abci import Event, ExecTxResult
 from ...protocol.protobuf import blob, int64, message, string
 from ..protocol import tx as txs
 from ..protocol.coins import MissingAmount
@@ -16,7 +16,7 @@ from ..protocol.keys import WrongSize
 from ..protocol.messages import Msg
 from ..protocol.tx import Tx
 from .ante import CheckedTx, check
-from .balances import event
+from .balances import event, with_attribute
 from .context import Context, Environment, Mode
 from .errors import INVALID_REQUEST, OUT_OF_GAS, TX_DECODE, Panic, TxError
 from .gas import GasMeter, OutOfGas
@@ -168,7 +168,7 @@ class TxExecution:
             branch.apply(inner)
             self.responses.append(response)
             own = [self._message_event(given, context.events), *context.events]
-            found += [_with_index(each, at) for each in own]
+            found += [with_attribute(each, "msg_index", str(at)) for each in own]
         return found
 
     def _handle(self, context: Context, given: Msg) -> bytes:
@@ -203,8 +203,3 @@ class TxExecution:
         # next one is refused.
         with suppress(OutOfGas):
             self._charge_block()
-
-
-def _with_index(given: Event, index: int) -> Event:
-    attribute = EventAttribute(b"msg_index", str(index).encode())
-    return replace(given, attributes=(*given.attributes, attribute))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from ...domain.time import from_text
 from ...protocol.protobuf import Field
 from ..protocol.keys import from_json
-from ..protocol.proto import MESSAGES
+from ..protocol.proto import ENUMS, MESSAGES
 from ..protocol.records import decode, name_of
 from .genesis_json import Item
 
@@ -62,6 +62,21 @@ def _time(given: Item) -> int:
     return given.read(lambda _: from_text(text), "a time") if text else 0
 
 
+def _named(given: Item, names: Mapping[int, str]) -> int:
+    """Return the number of an enum's name; a missing one is 0."""
+    numbers = {name: number for number, name in names.items()}
+    text = given.text() or names[0]
+    if text not in numbers:
+        given.refuse(f"expected {', '.join(numbers)}, got {text[:80]!r}")
+    return numbers[text]
+
+
+def time_of(given: Item) -> int | None:
+    """Return a time in nanoseconds since 1970, ``None`` if it is missing; raise
+    :exc:`~.genesis_json.InvalidState`."""
+    return None if given.value is None else _time(given)
+
+
 _READ: dict[str, Callable[[Item], object]] = {
     "Any": lambda given: given.read(from_json, "a public key").any,
     "BondStatus": _status,
@@ -83,8 +98,11 @@ def encode(name: str, given: Item) -> bytes:
     :exc:`~.genesis_json.InvalidState`."""
 
     def value(field: Field, item: Item) -> object:
-        if item.value is None and field.type == "Timestamp" and not field.mark:
+        is_message = field.type in MESSAGES or field.type == "Timestamp"
+        if item.value is None and is_message and not (field.repeated or field.mark == "!"):
             return None
+        if field.type in ENUMS and field.type not in _READ:
+            return _named(item, ENUMS[field.type])
         is_required = field.type == "string" and field.mark == "!"
         read = Item.required_text if is_required else _READ.get(field.type)
         return read(item) if read else encode(field.type, item)

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..protocol import coins, keys
 from ..protocol.coins import Coins, InvalidCoins
-from ..protocol.fields import AnyValue, Kind, Values
+from ..protocol.fields import ANY_AMINO, AnyValue, Kind, Values
 from ..protocol.messages import MSG_MULTI_SEND, MSG_SEND, MessageType, Msg, decode
 from .accounts import module_address
 from .context import Context
@@ -43,6 +43,8 @@ class Registry:
 
     def __init__(self, handlers: Iterable[Handler]) -> None:
         self._handlers = {handler.type.type_url: handler for handler in handlers}
+        # Messages may be inside of others.
+        ANY_AMINO.update({url: _amino(each.type) for url, each in self._handlers.items()})
         self._kinds: dict[str, Kind] = {
             **keys.KINDS,
             **{name: handler.type.kind for name, handler in self._handlers.items()},
@@ -66,11 +68,22 @@ class Registry:
         """Return the message in an ``Any``; raise
         :exc:`~flask_noderpc.cosmos.protocol.fields.InvalidMessage`."""
         handler = self._handlers.get(given.type_url)
-        return decode(given, handler.type if handler else None)
+        found = decode(given, handler.type if handler else None)
+        for each in found.values[found.type.messages] if found.type.messages else ():
+            self.decode(each)
+        return found
+
+    def has(self, type_url: str) -> bool:
+        """Return true if the chain has messages of a type."""
+        return type_url in self._handlers
 
     def handle(self, context: Context, message: Msg) -> bytes:
         """Execute a message; return its encoded response."""
         return self._handlers[message.type.type_url].handle(context, message.values) or b""
+
+
+def _amino(kind: MessageType) -> Callable[[bytes], object]:
+    return lambda data: Msg(kind, kind.kind.decode(data)).amino_json()
 
 
 def of_governance(type: MessageType) -> Handler:

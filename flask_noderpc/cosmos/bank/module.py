@@ -58,8 +58,8 @@ class Module:
         fee: Coins,
         messages: Sequence[str],
     ) -> None:
-        """Use a grant for a fee of messages with these type URLs; raise
-        :exc:`~flask_noderpc.cosmos.bank.errors.TxError` if the granter does not allow it."""
+        """Use a grant for a fee of messages with these type URLs; raise ``TxError`` if the
+        granter does not allow it."""
 
     def begin_block(self, context: Context) -> None:
         """Run before the transactions of a block."""

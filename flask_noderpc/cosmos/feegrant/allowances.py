@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ...domain.time import SECOND, ZERO_TIME
+from ..bank.balances import subtract
 from ..bank.context import Context
 from ..bank.errors import INVALID_COINS, Panic, TxError
 from ..protocol import coins
-from ..protocol.coins import Coin, Coins, InvalidCoins
+from ..protocol.coins import Coin, Coins
 from ..protocol.fields import AnyValue
 from ..protocol.records import decode, encode, name_of, record
 from .errors import (
@@ -36,7 +37,7 @@ _GAS_PER_MESSAGE = 10
 
 
 class Allowance(ABC):
-    """What a granter allows."""
+    """Fees that a granter pays."""
 
     @abstractmethod
     def accept(self, context: Context, fee: Coins, messages: Sequence[str]) -> bool:
@@ -59,17 +60,6 @@ class Allowance(ABC):
         return AnyValue(f"/{name_of(type(self))}", encode(self))
 
 
-def _less(limit: Sequence[Coin], fee: Coins) -> tuple[list[Coin], bool]:
-    """Return what is left of a limit after a fee, and whether the limit was exceeded."""
-    present = tuple(sorted((c for c in fee if c.value), key=lambda coin: coin.denom))
-    try:
-        coins.check(present)
-        left = coins.add(tuple(limit), tuple(Coin(c.denom, -c.value) for c in present))
-    except InvalidCoins as error:
-        raise Panic(str(error)) from None
-    return list(left), any(coin.value < 0 for coin in left)
-
-
 @record(f"{_PACKAGE}.BasicAllowance")
 @dataclass(slots=True)
 class BasicAllowance(Allowance):
@@ -83,7 +73,7 @@ class BasicAllowance(Allowance):
             raise Expired("basic allowance")
         if not self.spend_limit:
             return False
-        left, is_exceeded = _less(self.spend_limit, fee)
+        left, is_exceeded = subtract(self.spend_limit, fee)
         if is_exceeded:
             raise TxError(FEE_LIMIT_EXCEEDED, "basic allowance")
         self.spend_limit = left
@@ -116,12 +106,12 @@ class PeriodicAllowance(Allowance):
         if basic.expiration is not None and now > basic.expiration:
             raise Expired("absolute limit")
         self._begin_period(now)
-        self.period_can_spend, is_exceeded = _less(self.period_can_spend, fee)
+        self.period_can_spend, is_exceeded = subtract(self.period_can_spend, fee)
         if is_exceeded:
             raise TxError(FEE_LIMIT_EXCEEDED, "period limit")
         if not basic.spend_limit:
             return False
-        basic.spend_limit, is_exceeded = _less(basic.spend_limit, fee)
+        basic.spend_limit, is_exceeded = subtract(basic.spend_limit, fee)
         if is_exceeded:
             raise TxError(FEE_LIMIT_EXCEEDED, "absolute limit")
         return not basic.spend_limit
@@ -130,7 +120,7 @@ class PeriodicAllowance(Allowance):
         if now < self.period_reset:
             return
         limit, of_period = self.basic.spend_limit, self.period_spend_limit
-        _, is_exceeded = _less(limit, tuple(of_period))
+        _, is_exceeded = subtract(limit, tuple(of_period))
         self.period_can_spend = limit if is_exceeded and limit else of_period
         self.period_reset += self.period
         if now > self.period_reset:

@@ -8,7 +8,7 @@ transaction's body.
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from string import hexdigits
 from typing import Any
@@ -261,12 +261,14 @@ def declared(
     build: Callable[[dict[str, Any]], Any] = lambda values: values,
     *,
     signer: str = "",
+    omits: Collection[str] = (),
     **types: Scalar | Kind,
 ) -> Kind:
     """Return the type of the message ``name`` in :data:`MESSAGES`.
 
-    ``build`` makes the decoded value; ``signer`` is the name of the signer's field; ``types``
-    are field types by name, which replace the default ones.
+    ``build`` makes the decoded value; ``signer`` is the name of the signer's field; ``omits``
+    names the repeated fields that amino JSON leaves out if they are empty; ``types`` are field
+    types by name, which replace the default ones.
     """
     return Kind(
         go_name,
@@ -276,7 +278,7 @@ def declared(
                 types.get(f.attribute, _TYPES.get(f.type, UINT)),
                 f.repeated,
                 signer=f.attribute == signer,
-                always=f.repeated or f.mark == "!",
+                always=(f.repeated and f.attribute not in omits) or f.mark == "!",
                 is_required=f.mark == "!",
             )
             for f in MESSAGES[name]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from ...backends.base.capabilities import Capability
 from ...errors import InvalidSetting, short_repr
+from ..authz import proto as authz
 from ..distribution import proto as distribution
 from ..evidence import proto as evidence
 from ..feegrant import proto as feegrant
@@ -64,6 +65,7 @@ _SERVICES = {
     "tx": "cosmos.tx.v1beta1.Service",
 }
 _MODULES = {
+    "authz": authz.ROUTES,
     "distribution": distribution.ROUTES,
     "evidence": evidence.ROUTES,
     "feegrant": feegrant.ROUTES,

@@ -6,6 +6,7 @@ import (
 	runtimemodule "cosmossdk.io/api/cosmos/app/runtime/v1alpha1"
 	appv1alpha1 "cosmossdk.io/api/cosmos/app/v1alpha1"
 	authmodule "cosmossdk.io/api/cosmos/auth/module/v1"
+	authzmodule "cosmossdk.io/api/cosmos/authz/module/v1"
 	bankmodule "cosmossdk.io/api/cosmos/bank/module/v1"
 	consensusmodule "cosmossdk.io/api/cosmos/consensus/module/v1"
 	distributionmodule "cosmossdk.io/api/cosmos/distribution/module/v1"
@@ -36,6 +37,7 @@ import (
 	_ "cosmossdk.io/x/feegrant/module"
 	_ "github.com/cosmos/cosmos-sdk/x/auth"
 	_ "github.com/cosmos/cosmos-sdk/x/auth/tx/config"
+	_ "github.com/cosmos/cosmos-sdk/x/authz/module"
 	_ "github.com/cosmos/cosmos-sdk/x/bank"
 	_ "github.com/cosmos/cosmos-sdk/x/consensus"
 	_ "github.com/cosmos/cosmos-sdk/x/distribution"
@@ -140,8 +142,10 @@ func modules(given options) depinject.Config {
 		parts["genutil"] = &genutilmodule.Module{}
 	}
 	if given.grants {
+		order.BeginBlockers = append(order.BeginBlockers, "authz")
 		order.EndBlockers = []string{"staking", "feegrant"}
-		order.InitGenesis = append(order.InitGenesis, "feegrant")
+		order.InitGenesis = append(order.InitGenesis, "feegrant", "authz")
+		parts["authz"] = &authzmodule.Module{}
 		parts["feegrant"] = &feegrantmodule.Module{}
 	}
 	parts["runtime"] = order

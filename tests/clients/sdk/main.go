@@ -87,7 +87,7 @@ func parse() options {
 		"print a recording of staking, distribution, mint, slashing and evidence as JSON, of a "+
 			"chain in memory; with -api serve its REST gateway then, else end")
 	flag.BoolVar(&given.recordGrants, "record-grants", false,
-		"print a recording of feegrant as JSON, of a chain in memory, and end")
+		"print a recording of feegrant and authz as JSON, of a chain in memory, and end")
 	flag.StringVar(&given.rpc, "rpc", "tcp://127.0.0.1:26657", "address of the RPC")
 	flag.StringVar(&given.api, "api", "", "address of the REST gateway, as tcp://127.0.0.1:1317")
 	flag.StringVar(&given.grpc, "grpc", "127.0.0.1:9090", "address of gRPC, which -api runs too")

@@ -69,6 +69,7 @@ func (n *network) playGrants() {
 	n.playFeeGrants()
 	n.playFeeGrantErrors()
 	n.playFeeGrantsInTime()
+	n.playAuthz()
 	for n.height%20 != 0 {
 		n.step()
 	}
@@ -89,7 +90,6 @@ func (n *network) playFeeGrants() {
 		"/cosmos.bank.v1beta1.MsgSend", "/cosmos.feegrant.v1beta1.MsgRevokeAllowance"}}
 	nested := &feegrant.AllowedMsgAllowance{Allowance: anyOf(sends),
 		AllowedMessages: []string{"/cosmos.bank.v1beta1.MsgSend"}}
-	useAmino := func(d *draft) { d.mode = amino }
 	n.add("grant a limit", "alice", nil, n.grantFees("alice", "grace", basic))
 	n.add("grant a limit, amino", "bob", useAmino, n.grantFees("bob", "grace", limited))
 	n.add("grant each period", "carol", nil, n.grantFees("carol", "heidi", periodic))
@@ -290,5 +290,6 @@ func (n *network) askGrants() []queryRecord {
 		func(page *query.PageRequest) message {
 			return &feegrant.QueryAllowancesByGranterRequest{Granter: grace, Pagination: page}
 		})
+	a.authorizations()
 	return a.found
 }

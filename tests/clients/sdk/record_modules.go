@@ -448,7 +448,7 @@ func (n *network) dump() {
 	names := []string{authtypes.ModuleName, banktypes.ModuleName, stakingtypes.ModuleName,
 		distrtypes.ModuleName, "mint", slashingtypes.ModuleName, "evidence"}
 	if n.world.options.grants {
-		names = append(names, "feegrant")
+		names = append(names, "feegrant", "authz")
 	}
 	exported := must(n.ModuleManager.ExportGenesisForModules(ctx, n.codec, names))
 	found := modulesDump{Export: exported, Rewards: map[string]json.RawMessage{}}

@@ -38,6 +38,7 @@ PANIC = 111222
 NOT_EXPORTED = (
     *(b"staking/" + key for key in (b"7", b"8", b"9", b"A", b"B", b"C", b"P")),
     b"feegrant/\1",
+    b"authz/\2",
 )
 OWN = (b"consensus/", b"head", b"old/", b"written/")
 

@@ -21,7 +21,7 @@ from .playing import Chain, Json, recorded, states, updates, updates_of
 PLACE = re.compile(r" \[\S+:\d+\]")
 # The SDK calculates the end of a page with 64 bits; a filtered page ends one entry later.
 OVERFLOW = re.compile(
-    r'"offset":"18446744073709551615"|AllowancesByGranter.*"limit":"18446744073709551615"'
+    r'"offset":"18446744073709551615"|(AllowancesByGranter|GranteeGrants).*"limit":"18446744073709551615"'
 )
 
 

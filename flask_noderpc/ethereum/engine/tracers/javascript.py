@@ -33,8 +33,8 @@ _MAX_STACK = 2 << 20
 # Seconds after the deadline until the process is killed. Usually the trace stops before, at an
 # instruction.
 _GRACE_S = 0.1
-# Seconds of code without a timeout. The executor's deadline usually comes first, but does not
-# count the time in which a forked chain reads from another node, which code may do endlessly.
+# Seconds of code without a timeout. The executor's deadline usually comes first, but the time
+# for reads of a forked chain from its node does not count, and code may read endlessly.
 _DEFAULT_S = 300.0
 # A timer for more seconds than some systems allow would be an error.
 _LONGEST_S = 1e6
@@ -121,7 +121,7 @@ class _Host:
     def begin_step(self, step: Step) -> None:
         """Set the current instruction."""
         self._step, self._preview = step, None
-        # An instruction that fails has changed the stack, but the code sees it as it was.
+        # An instruction that fails has changed the stack; the code sees the stack before that.
         self._stack, self._memory_size = step.stack(), len(step.frame.memory)
 
     def fail_step(self, cost: int, error: str) -> None:

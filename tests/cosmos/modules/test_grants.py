@@ -1,4 +1,4 @@
-"""Grants of fees on a running node: its REST, and genesis documents with grants."""
+"""Grants of fees and of messages on a running node, and genesis documents with grants."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from flask_noderpc.testing.chains import GENESIS_TIME, DictState
 from ..bank.bank_txs import CHAIN_ID, KEYS, Draft, account, any_of, coin, send
 from .test_faults import rest
 
-PACKAGE = "cosmos.feegrant.v1beta1"
+PACKAGE, AUTHZ = "cosmos.feegrant.v1beta1", "cosmos.authz.v1beta1"
 BASIC = f"/{PACKAGE}.BasicAllowance"
 
 
@@ -43,8 +43,8 @@ def sent(node: BankNode, who: int, *messages: bytes, granter: str = "", fee: int
     return result
 
 
-def message(name: str, fields: dict[str, Any]) -> bytes:
-    return any_of(f"/{PACKAGE}.{name}", reader.read(f"{PACKAGE}.{name}", fields))
+def message(name: str, fields: dict[str, Any], package: str = PACKAGE) -> bytes:
+    return any_of(f"/{package}.{name}", reader.read(f"{package}.{name}", fields))
 
 
 def balance(node: BankNode, address: str) -> int:
@@ -85,9 +85,52 @@ def test_a_granter_pays_the_fees_of_another_account(noderpc_bank: BankNode) -> N
     assert rest(node, f"{path}/issued/{granter}")["allowances"] == []
 
 
-def began(*allowances: dict[str, Any]) -> Bank:
+def test_a_grantee_sends_in_the_name_of_the_granter(noderpc_bank: BankNode) -> None:
+    node = noderpc_bank
+    granter, grantee, other = node.accounts[1:4]
+    names = {"granter": granter, "grantee": grantee}
+    limit = {"denom": "token", "amount": "10"}
+    given = {
+        "@type": "/cosmos.bank.v1beta1.SendAuthorization",
+        "spend_limit": [limit],
+        "allow_list": [other],
+    }
+    fields = {**names, "grant": {"authorization": given}}
+    granted = sent(node, 1, message("MsgGrant", fields, AUTHZ))
+    assert granted.code == 0, granted.log
+    before = rest(node, f"/cosmos/bank/v1beta1/balances/{other}/by_denom?denom=token")
+
+    def execute(to: str, amount: int) -> Any:
+        inside = {
+            "@type": "/cosmos.bank.v1beta1.MsgSend",
+            "from_address": granter,
+            "to_address": to,
+            "amount": [{"denom": "token", "amount": str(amount)}],
+        }
+        return sent(node, 2, message("MsgExec", {"grantee": grantee, "msgs": [inside]}, AUTHZ))
+
+    results = [execute(other, 7), execute(grantee, 1), execute(other, 4)]
+
+    assert [each.code for each in results] == [0, 4, 5]
+    after = rest(node, f"/cosmos/bank/v1beta1/balances/{other}/by_denom?denom=token")
+    assert int(after["balance"]["amount"]) == int(before["balance"]["amount"]) + 7
+    limit["amount"] = "3"
+    path = "/cosmos/authz/v1beta1/grants"
+    shown = {"authorization": given, "expiration": None}
+    assert rest(node, f"{path}?granter={granter}&grantee={grantee}")["grants"] == [shown]
+    for listed in (f"granter/{granter}", f"grantee/{grantee}"):
+        assert rest(node, f"{path}/{listed}")["grants"] == [{**names, **shown}]
+    url = "/cosmos.bank.v1beta1.MsgSend"
+    revoked = sent(node, 1, message("MsgRevoke", {**names, "msg_type_url": url}, AUTHZ))
+    assert revoked.code == 0, revoked.log
+    assert execute(other, 1).code == 2
+    assert rest(node, f"{path}/granter/{granter}")["grants"] == []
+
+
+def began(*allowances: dict[str, Any], authorizations: Any = ()) -> Bank:
     state = json.loads(dev.app_state("cosmos", modules=False))
     state["feegrant"] = {"allowances": list(allowances)}
+    state["authz"] = {"authorization": list(authorizations)}
     bank = Bank(DictState())
     document = Genesis(CHAIN_ID, GENESIS_TIME, app_state=json.dumps(state).encode())
     bank.init_chain(document)
@@ -134,3 +177,48 @@ def test_a_wrong_grant_of_a_genesis_document_is_named(
 def test_two_equal_grants_are_refused() -> None:
     with pytest.raises(ConfigurationError, match="fee allowance already exists"):
         began(grant(), grant())
+
+
+def authorized(**authorization: Any) -> dict[str, Any]:
+    granter, grantee, *_ = dev.dev_addresses()
+    return {
+        "granter": granter,
+        "grantee": grantee,
+        "authorization": {"@type": f"/{AUTHZ}.GenericAuthorization", **authorization},
+        "expiration": "2999-01-01T00:00:00Z",
+    }
+
+
+def test_a_genesis_document_may_have_authorizations() -> None:
+    stake = {
+        "@type": "/cosmos.staking.v1beta1.StakeAuthorization",
+        "max_tokens": None,
+        "deny_list": {"address": ["cosmosvaloper1"]},
+        "authorization_type": "AUTHORIZATION_TYPE_DELEGATE",
+    }
+    expired = {**authorized(msg="/b"), "expiration": "1999-01-01T00:00:00Z"}
+    began(authorizations=[authorized(msg="/a"), authorized(**stake), expired])
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"@type": "/cosmos.bank.v1beta1.MsgSend"}, "@type: expected /cosmos.authz"),
+        ({"@type": None}, "@type: expected a string that is not empty"),
+        ({"msg": 5}, "msg: expected a string"),
+        (
+            {
+                "@type": "/cosmos.staking.v1beta1.StakeAuthorization",
+                "authorization_type": "delegate",
+            },
+            "authorization_type: expected AUTHORIZATION_TYPE_UNSPECIFIED,",
+        ),
+    ],
+)
+def test_a_wrong_authorization_of_a_genesis_document_is_named(
+    given: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        began(authorizations=[authorized(**given)])
+    assert "authz.authorization[0]" in str(refused.value)
+    assert words in str(refused.value)
