@@ -51,6 +51,10 @@ message auth.ModuleAccountByNameRequest { string name = 1; }
 message auth.ModuleAccountByNameResponse { Any account = 1; }
 message auth.Bech32PrefixRequest { }
 message auth.Bech32PrefixResponse { string bech32_prefix = 1; }
+message auth.AddressBytesToStringRequest { bytes address_bytes = 1; }
+message auth.AddressBytesToStringResponse { string address_string = 1; }
+message auth.AddressStringToBytesRequest { string address_string = 1; }
+message auth.AddressStringToBytesResponse { bytes address_bytes = 1; }
 message auth.AccountAddressByIDRequest { int64 id = 1; uint64 account_id = 2; }
 message auth.AccountAddressByIDResponse { string account_address = 1; }
 

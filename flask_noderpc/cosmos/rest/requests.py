@@ -43,7 +43,7 @@ def of_path(name: str, values: Mapping[str, str]) -> bytes:
     for key, text in values.items():
         try:
             found += scalar(by_name[key], text)
-        except InvalidRequest as error:
+        except (InvalidRequest, gojson.GoError) as error:
             raise InvalidRequest(f"type mismatch, parameter: {key}, error: {error}") from None
     return found
 

@@ -26,6 +26,7 @@ GET /cosmos/auth/v1beta1/accounts auth Accounts
 GET /cosmos/auth/v1beta1/accounts/{address} auth Account
 GET /cosmos/auth/v1beta1/address_by_id/{id} auth AccountAddressByID
 GET /cosmos/auth/v1beta1/bech32 auth Bech32Prefix
+GET /cosmos/auth/v1beta1/bech32/{address_bytes} auth AddressBytesToString
 GET /cosmos/auth/v1beta1/module_accounts auth ModuleAccounts
 GET /cosmos/auth/v1beta1/module_accounts/{name} auth ModuleAccountByName
 GET /cosmos/auth/v1beta1/params auth Params

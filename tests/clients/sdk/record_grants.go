@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	codectypes "github.com/cosmos/cosmos-sdk/codec/types"
 	sdk "github.com/cosmos/cosmos-sdk/types"
 	"github.com/cosmos/cosmos-sdk/types/query"
+	authtypes "github.com/cosmos/cosmos-sdk/x/auth/types"
 	banktypes "github.com/cosmos/cosmos-sdk/x/bank/types"
 	"github.com/cosmos/gogoproto/proto"
 )
@@ -291,5 +293,20 @@ func (n *network) askGrants() []queryRecord {
 			return &feegrant.QueryAllowancesByGranterRequest{Granter: grace, Pagination: page}
 		})
 	a.authorizations()
+	a.addresses()
 	return a.found
+}
+
+func (a *modulesAsker) addresses() {
+	const query = "/cosmos.auth.v1beta1.Query/"
+	alice := a.world.address("alice")
+	for _, each := range []sdk.AccAddress{alice, {7}, {}, make([]byte, 256)} {
+		a.raw(fmt.Sprintf("AddressBytesToString of %d bytes", len(each)), query+"AddressBytesToString",
+			must(proto.Marshal(&authtypes.AddressBytesToStringRequest{AddressBytes: each})), 0, false)
+	}
+	for _, each := range []string{
+		alice.String(), a.world.validator("alice"), "nobody", "", "  ", "cosmos1"} {
+		a.raw("AddressStringToBytes of "+each, query+"AddressStringToBytes",
+			must(proto.Marshal(&authtypes.AddressStringToBytesRequest{AddressString: each})), 0, false)
+	}
 }

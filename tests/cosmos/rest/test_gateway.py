@@ -415,6 +415,18 @@ def test_a_query_string_is_refused_as_by_the_sdk(
     assert refused(client.get(f"{BALANCES}?{query}"), 400, 3) == text
 
 
+@pytest.mark.parametrize(("given", "byte"), [("AQI-_w", 4), ("nobody", 4), ("%20", 0)])
+def test_bytes_in_a_path_are_refused_as_by_the_sdk(
+    client: FlaskClient, given: str, byte: int
+) -> None:
+    path = "/cosmos/auth/v1beta1/bech32"
+    assert client.get(f"{path}/AQIDBA==").get_json() == {
+        "address_string": "cosmos1qypqxpqqlyngr"
+    }
+    text = "type mismatch, parameter: address_bytes, error: illegal base64 data at input byte"
+    assert refused(client.get(f"{path}/{given}"), 400, 3) == f"{text} {byte}"
+
+
 def test_a_query_string_is_read_as_by_the_sdk(client: FlaskClient) -> None:
     def coins(query: str) -> list[str]:
         return [

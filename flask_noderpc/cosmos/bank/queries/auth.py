@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ....protocol.protobuf import Message, message, string
+from ....protocol.protobuf import Message, blob, message, string
 from ..accounts import (
     ACCOUNT_KEY,
     MODULE,
@@ -10,6 +10,7 @@ from ..accounts import (
     module_address,
     number_key,
 )
+from ..errors import INVALID_REQUEST, TxError
 from ..state import ACCOUNTS
 from .pages import Page, encode_page
 from .request import Method, QueryContext, invalid, not_found
@@ -67,6 +68,17 @@ def _prefix(ctx: QueryContext) -> bytes:
     return string(1, ctx.codec.prefix)
 
 
+def _show(ctx: QueryContext) -> bytes:
+    address = ctx.request.blob(1)
+    if not address:
+        raise TxError(INVALID_REQUEST, "empty address bytes is not allowed")
+    return string(1, ctx.codec.show(address))
+
+
+def _parse(ctx: QueryContext) -> bytes:
+    return blob(1, ctx.owner())
+
+
 def _address_by_number(ctx: QueryContext) -> bytes:
     if ctx.request.integer(1):
         raise invalid("requesting with id isn't supported, try to request using account-id")
@@ -82,6 +94,8 @@ METHODS: dict[str, Method] = {
     "AccountAddressByID": _address_by_number,
     "AccountInfo": _account_info,
     "Accounts": _accounts,
+    "AddressBytesToString": _show,
+    "AddressStringToBytes": _parse,
     "Bech32Prefix": _prefix,
     "ModuleAccountByName": _module_account,
     "ModuleAccounts": _module_accounts,
