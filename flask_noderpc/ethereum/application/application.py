@@ -501,9 +501,11 @@ class EvmApplication(Application):
         return undo_changes(self._state, self._head().height, height)
 
     def verify_state(self, chain: ChainReads) -> None:
+        # The settings are not needed: the store has all records of the state's tries.
+        self._is_checked = True
         super().verify_state(chain)
         latest = self._head()
-        verify_records(self._runtime.record, latest.height, latest.root)
+        verify_records(self._state.get, latest.height, latest.root)
 
     def query(self, path: str, data: bytes, height: int, prove: bool) -> QueryResult:
         """Return an error, as Ethereum's JSON-RPC reads the state instead."""

@@ -286,7 +286,15 @@ class State:
                 continue
             if account is not None and account.code_hash in self._codes:
                 self._nodes.written[account.code_hash] = self._codes[account.code_hash]
+            if account is not None and self._stored.is_forked:
+                self._keep_forked(account)
             yield address, absent if account is None else accounts.encoded(account)
+
+    def _keep_forked(self, account: Account) -> None:
+        """Store the code and the storage's root node of an account, which may be from the other
+        chain: a state is then whole without the values of that chain."""
+        for digest in {account.code_hash, account.storage_root} - {NO_CODE, NO_STORAGE}:
+            self._nodes.written.setdefault(digest, load(self._nodes.record, digest))
 
     def written(self) -> dict[bytes, bytes]:
         """Return the records written since the last call."""
