@@ -171,21 +171,25 @@ class EvmApplication(Application):
                 " file to start another chain (noderpc start: --home)"
             )
 
-    def _check_fork(self, latest: EvmHead | None) -> None:
+    def _check_fork(self) -> None:
         """Refuse to go on with a chain whose fork is not the one of the settings."""
-        if latest is None:
-            return
         point, fork = fork_point(self._state), self._runtime.fork
-        asked = fork.block.header.hash if fork else None
-        if asked == (point.hash if point else None):
+        if head(self._state) is None or (point is None and fork is None):
             return
-        began = f"after block 0x{point.hash.hex()}" if point else "without a fork"
-        raise ConfigurationError(
-            f"NODERPC_FORK_URL: expected the settings with which the chain began, {began}, got"
-            f" {f'block 0x{asked.hex()}' if asked else 'none'}; set NODERPC_FORK_URL and"
-            " NODERPC_FORK_CACHE as then, or NODERPC_DATABASE to a new file to start another"
-            " chain (noderpc start: --home)"
-        )
+        if point is None:
+            raise ConfigurationError(
+                "NODERPC_FORK_URL: expected no fork, as the chain began without one, got one"
+                f" with the values in {fork.path if fork else ''}; remove the setting and that"
+                " file, or set NODERPC_DATABASE to a new file to start another chain (noderpc"
+                " start: --home)"
+            )
+        if fork is None:
+            raise ConfigurationError(
+                "NODERPC_FORK_URL: expected the settings with which the chain began, after"
+                f" block {point.number} (0x{point.hash.hex()}), got none; set it, or"
+                " NODERPC_FORK_CACHE to the file of the values"
+            )
+        _ = fork.block
 
     @property
     def capabilities(self) -> Mapping[Capability[Any], Any]:
@@ -200,7 +204,7 @@ class EvmApplication(Application):
             # The chain's start asks this, and refuses a wrong setting.
             self._check_scheduled(latest)
             self._check_chain_id()
-            self._check_fork(latest)
+            self._check_fork()
             self._is_checked = True
         return AppInfo(
             data="evm",
@@ -228,6 +232,8 @@ class EvmApplication(Application):
         )
 
     def init_chain(self, genesis: Genesis) -> InitChain:
+        # A chain without blocks begins again when it starts.
+        self._check_fork()
         overrides = evm_genesis.accounts(genesis.app_state)
         fork = self._runtime.fork
         block = fork.block if fork else None

@@ -10,10 +10,11 @@ import logging
 import os
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +111,10 @@ class _ProofJson(jsoncodec.Struct, rename="camel"):
     storage_proof: list[_SlotJson]
 
 
+class _HashJson(jsoncodec.Struct):
+    hash: str
+
+
 class _FirstLine(jsoncodec.Struct, rename="camel"):
     """The first line of the file: the block, and how its state is read."""
 
@@ -137,6 +142,7 @@ class ForkedChain(ForwardedCalls):
     without credentials. ``number`` is the height of the block; by default, the height in the
     file, or the latest height if the file does not exist yet. ``connect`` returns a client of
     the other chain's nodes; it gets a function that returns the block's height and hash.
+    ``begun`` returns height and hash of the block after which the stored chain was forked.
     """
 
     def __init__(
@@ -145,12 +151,15 @@ class ForkedChain(ForwardedCalls):
         nodes: str,
         number: int | None,
         connect: Callable[[KnownBlock], ForwardedCalls] | None,
+        begun: KnownBlock,
     ) -> None:
-        self.path, self.nodes, self._number = path, nodes, number
+        self.path, self.nodes, self._number, self._begun = path, nodes, number, begun
         self._calls = connect(self._known_block) if connect else None
         self._lock = threading.Lock()
         # A value is read by one thread, while others wait for it.
         self._reading = [threading.Lock() for _ in range(_STRIPES)]
+        # The file stays open: it may be deleted, and begun with another block.
+        self._file: FileIO | None = None
         self._end = 0
         """Bytes of the file that were read."""
         self._records: dict[bytes, bytes] = {}
@@ -162,18 +171,50 @@ class ForkedChain(ForwardedCalls):
         Raise :exc:`~flask_noderpc.errors.BackendError` if it is in no file and can't be read.
         """
         with self._lock:
-            if not self.path.exists():
-                self._begin()
-            first = self._from_file(next(self._lines_of_file(0), b""), _FirstLine)
-            header = self._from_file(bytes(first.block), _BlockJson).header()
-        if self._number not in (None, header.number):
+            try:
+                return self._loaded()
+            except BaseException:
+                self._close_file()
+                raise
+
+    def _loaded(self) -> ForkedBlock:
+        begun, number = self._begun(), self._number
+        if begun is not None and number not in (None, begun[0]):
+            raise InvalidSetting(
+                f"NODERPC_FORK_BLOCK_NUMBER: expected {begun[0]}, after which the chain was"
+                f" forked, got {number}; remove it, or set NODERPC_DATABASE to a new file to"
+                " start another chain (noderpc start: --home)"
+            )
+        if not self.path.exists():
+            self._begin(number if begun is None else begun[0])
+        self._file, self._end = self._opened(), 0
+        first, *lines = self._new_lines() or [b""]
+        line = self._from_file(first, _FirstLine)
+        header = self._from_file(bytes(line.block), _BlockJson).header()
+        if number not in (None, header.number):
             raise InvalidSetting(
                 f"NODERPC_FORK_BLOCK_NUMBER: expected {header.number}, the block of the values"
-                f" in {self.path}, got {self._number}; to fork another block, set"
+                f" in {self.path}, got {number}; to fork another block, set"
                 " NODERPC_FORK_CACHE to a new file and begin a new chain"
             )
+        self._check_begun(header)
+        self._remember_lines(lines)
         self._records.update(accounts.forked_state(header.number)[1])
-        return ForkedBlock(header, bytes(first.block), _number(first.chain_id), first.is_proven)
+        return ForkedBlock(header, bytes(line.block), _number(line.chain_id), line.is_proven)
+
+    def _check_begun(self, header: Header) -> None:
+        """Refuse a block that is not the one with which the stored chain began."""
+        begun = self._begun()
+        if begun is None or begun == (header.number, header.hash):
+            return
+        asked = (header.hash or b"").hex()
+        raise ConfigurationError(
+            "NODERPC_FORK_URL: expected the settings with which the chain began, after block"
+            f" {begun[0]} (0x{begun[1].hex()}), got block {header.number} (0x{asked}); set"
+            " NODERPC_FORK_URL to a node of that block's chain, and NODERPC_FORK_CACHE to"
+            f" another file than {self.path} if that exists, or set NODERPC_DATABASE to a new"
+            " file to start another chain (noderpc start: --home)"
+        )
 
     def _known_block(self) -> tuple[int, bytes] | None:
         known: ForkedBlock | None = self.__dict__.get("block")
@@ -201,19 +242,25 @@ class ForkedChain(ForwardedCalls):
     def close(self) -> None:
         if self._calls is not None:
             self._calls.close()
+        self._close_file()
+
+    def _close_file(self) -> None:
+        if self._file is not None:
+            self._file.close()
 
     # The file.
 
-    def _begin(self) -> None:
+    def _begin(self, number: int | None) -> None:
         """Read the block, and write it into a new file."""
-        wanted = "latest" if self._number is None else hex(self._number)
+        wanted = "latest" if number is None else hex(number)
         block = self._result(bytes, "eth_getBlockByNumber", wanted, False)
         if block == b"null":
             raise InvalidSetting(
-                f"NODERPC_FORK_BLOCK_NUMBER: expected a block that the node has, got"
-                f" {self._number}"
+                "NODERPC_FORK_BLOCK_NUMBER: expected a block that the node has, got"
+                f" {wanted if number is None else number}; pass the height of an older block"
             )
-        header = self._decoded(block, _BlockJson).header()
+        header = self.decoded(block, _BlockJson).header()
+        self._check_begun(header)
         chain_id = hex(_number(self._result(str, "eth_chainId")))
         known = self._if_proven(header)
         first = _FirstLine(chain_id, known is not None, jsoncodec.Raw(block))
@@ -252,41 +299,55 @@ class ForkedChain(ForwardedCalls):
         )
         return None
 
-    def _lines_of_file(self, start: int) -> Iterator[bytes]:
-        """Yield the complete lines of the file from an offset on."""
-        with self.path.open("rb") as file:
-            file.seek(start)
-            for line in file:
-                # Another process may be writing the last line.
-                if not line.endswith(b"\n"):
-                    return
-                self._end = start = start + len(line)
-                yield line
+    def _opened(self) -> FileIO:
+        """Open the file; one that can't be written is only read."""
+        try:
+            return FileIO(self.path, "a+")
+        except OSError:
+            pass
+        try:
+            return FileIO(self.path)
+        except OSError as error:
+            raise ConfigurationError(
+                f"{self.path}: {error.strerror}; set NODERPC_FORK_CACHE to a file that can be"
+                " read"
+            ) from None
+
+    def _new_lines(self) -> list[bytes]:
+        """Return the complete lines of the file that were not read yet."""
+        assert self._file is not None
+        descriptor = self._file.fileno()
+        size = max(0, os.fstat(descriptor).st_size - self._end)
+        found = os.pread(descriptor, size, self._end)
+        # Another process may be writing the last line.
+        *lines, rest = found.split(b"\n")
+        self._end += len(found) - len(rest)
+        return lines
 
     def _read_new_lines(self) -> None:
         _ = self.block
         with self._lock:
-            if self.path.stat().st_size > self._end:
-                for line in self._lines_of_file(self._end):
-                    # Skip a line that its process did not complete: the value is read again.
-                    with suppress(jsoncodec.NotJSON, UpstreamMismatch, *_MALFORMED):
-                        self._remember(jsoncodec.decode(line, dict[str, str]))
+            self._remember_lines(self._new_lines())
+
+    def _remember_lines(self, lines: Iterable[bytes]) -> None:
+        for line in lines:
+            # Skip a line that its process did not complete: the value is read again.
+            with suppress(jsoncodec.NotJSON, UpstreamMismatch, *_MALFORMED):
+                self._remember(jsoncodec.decode(line, dict[str, str]))
 
     def _add(self, found: Mapping[str, str]) -> None:
         """Append a value to the file."""
         with self._lock:
             self._remember(found)
+            assert self._file is not None
             try:
+                # If the last line is incomplete, as its process was killed, begin a new one.
+                is_complete = os.fstat(self._file.fileno()).st_size == self._end
+                start = b"" if is_complete else b"\n"
                 # In this mode, the writes of several processes are never mixed.
-                with self.path.open("ab", buffering=0) as file:
-                    # If the last line is incomplete, as its process was killed, begin a new
-                    # one.
-                    start = b"" if file.tell() == self._end else b"\n"
-                    file.write(start + jsoncodec.encode(found) + b"\n")
-                    if not start:
-                        self._end = file.tell()
+                self._file.write(start + jsoncodec.encode(found) + b"\n")
             except OSError as error:
-                log.warning("%s: a value is not kept: %s", self.path, error.strerror)
+                log.warning("%s: a value is not kept: %s", self.path, error.strerror or error)
 
     def _remember(self, line: Mapping[str, str]) -> None:
         """Keep the records of a line: an account with its code, a slot or a block."""
@@ -319,11 +380,10 @@ class ForkedChain(ForwardedCalls):
                     return self._account(rest)
                 case "slot":
                     return self._slot(rest[:20], rest[20:])
-            number = int.from_bytes(rest)
-            found = self._result(
-                dict[str, Any] | None, "eth_getBlockByNumber", hex(number), False
-            )
-            return {"block": f"0x{rest.hex()}", "hash": found["hash"] if found else "0x"}
+            number = hex(int.from_bytes(rest))
+            found = self._result(_HashJson | None, "eth_getBlockByNumber", number, False)
+            block_hash = _bytes(found.hash, 32) if found else b""
+            return {"block": f"0x{rest.hex()}", "hash": f"0x{block_hash.hex()}"}
         except ForwardedCallFailed as error:
             reason = error.text
         except UpstreamUnavailable as error:
@@ -398,9 +458,10 @@ class ForkedChain(ForwardedCalls):
 
     def _result(self, kind: Any, method: str, *params: Any) -> Any:
         result = self.call(method, jsoncodec.encode(params))
-        return result if kind is bytes else self._decoded(result, kind)
+        return result if kind is bytes else self.decoded(result, kind)
 
-    def _decoded(self, text: bytes, kind: Any) -> Any:
+    def decoded(self, text: bytes, kind: Any) -> Any:
+        """Decode a result of the node; raise :exc:`~flask_noderpc.errors.UpstreamMismatch`."""
         try:
             return jsoncodec.decode(text, kind)
         except jsoncodec.NotJSON as error:

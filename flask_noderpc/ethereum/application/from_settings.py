@@ -19,11 +19,12 @@ from ..domain.forks import fork_named
 from ..settings import EthereumSettings, caps_tx_gas, records_calls, takes_unprotected_txs
 from .application import EvmApplication
 from .forked import ForkedChain
-from .state import ChainRules, EvmRuntime, ExecutionLimits
+from .state import ChainRules, EvmRuntime, ExecutionLimits, fork_point
 
 
-def _fork(settings: Settings, path: str) -> ForkedChain | None:
-    """Return the chain that the settings fork, or ``None``; no node is asked yet."""
+def _fork(settings: Settings, path: str) -> Callable[[AppState], ForkedChain] | None:
+    """Return a function that makes the chain that the settings fork, or ``None``; it asks no
+    node yet."""
     own = settings.of(EthereumSettings)
     check_fork(settings)
     folder = location_of(path).folder or (settings.home and Path(settings.home))
@@ -45,7 +46,19 @@ def _fork(settings: Settings, path: str) -> ForkedChain | None:
     make = next(feature.evm_calls for feature in features() if feature.evm_calls)
     connect = partial(load(make), settings, own.fork_url, "NODERPC_FORK_URL")
     nodes = ", ".join(map(_without_credentials, own.fork_url))
-    return ForkedChain(cache, nodes, own.fork_block_number, connect if nodes else None)
+    return lambda state: ForkedChain(
+        cache,
+        nodes,
+        own.fork_block_number,
+        connect if nodes else None,
+        lambda: _begun_after(state),
+    )
+
+
+def _begun_after(state: AppState) -> tuple[int, bytes] | None:
+    """Return height and hash of the block after which a stored chain was forked."""
+    point = fork_point(state)
+    return point and (point.number, point.hash)
 
 
 def _without_credentials(url: str) -> str:
@@ -69,7 +82,9 @@ def evm(
     limits = ExecutionLimits(own.evm_executors, call_s=own.evm_timeout)
     return lambda state: EvmApplication(
         state,
-        EvmRuntime(state, path, limits, memory, keeps_names=settings.dev, fork=fork),
+        EvmRuntime(
+            state, path, limits, memory, keeps_names=settings.dev, fork=fork and fork(state)
+        ),
         own.evm_chain_id,
         dev=settings.dev,
         takes_unprotected_txs=takes_unprotected_txs(settings),

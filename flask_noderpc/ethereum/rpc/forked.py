@@ -168,7 +168,7 @@ def _logs(ctx: Context, params: Any, value: Any, fork: ForkedChain) -> Any:
     if last <= height:
         return found
     own = logs.logs_of(ctx, replace(wanted, first=height + 1, last=last))
-    return (*jsoncodec.decode(bytes(found), list[jsoncodec.Raw]), *own)
+    return (*fork.decoded(bytes(found), list[jsoncodec.Raw]), *own)
 
 
 @dataclass(frozen=True, slots=True)

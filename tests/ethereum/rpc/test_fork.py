@@ -477,7 +477,8 @@ def test_a_chain_goes_on_with_its_own_fork_only(
             assert chain.slot(1) == 55
             assert chain("eth_blockNumber") == height
         second = tmp_path / "second.jsonl"
-        other("anvil_mine", "0x1")
+        with forked(url, second, fork_block_number=2):
+            pass
         with (
             pytest.raises(ConfigurationError, match="expected the settings with which"),
             forked(url, second, folder=home),
@@ -537,15 +538,100 @@ def test_two_chains_share_what_they_read(other: Chain, cache: Path) -> None:
         assert {call: n for call, n in reads.items() if n > 1} == {}
 
 
-def test_a_forked_chain_can_be_verified(other: Chain, tmp_path: Path) -> None:
-    with between(other.url) as (_, url), run_evm_node(tmp_path, fork_url=url) as made:
-        chain = Chain(made.url)
-        chain.set_slot(1, 0)
-        chain("anvil_setBalance", RICH, "0x0")
-        chain.send(to=RICH)
-    found = CliRunner().invoke(main, ["verify", str(tmp_path / "noderpc.db")])
-    assert found.exit_code == 0, found.output
-    assert (tmp_path / "fork.jsonl").exists()
+@pytest.mark.parametrize("refused", [(), ("eth_getProof",)])
+def test_a_forked_chain_can_be_verified_without_the_values_of_the_other(
+    refused: tuple[str, ...], other: Chain, cache: Path, tmp_path: Path
+) -> None:
+    home, copy = tmp_path / "home", tmp_path / "copy.db"
+    with between(other.url) as (proxy, url):
+        proxy.refused = refused
+        with forked(url, cache, folder=home) as chain:
+            chain.set_slot(1, 0)
+            # The code is only in the other chain, and the storage as well.
+            chain("anvil_setBalance", CONTRACT, "0x5")
+            chain("anvil_setBalance", RICH, "0x0")
+            chain.send(to=RICH)
+    store = str(home / "noderpc.db")
+    for line in (["verify", store], ["backup", store, str(copy)], ["verify", str(copy)]):
+        found = CliRunner().invoke(main, line)
+        assert found.exit_code == 0, found.output
+
+
+def test_the_file_is_beside_the_database(other: Chain, tmp_path: Path) -> None:
+    with run_evm_node(tmp_path, fork_url=other.url):
+        assert (tmp_path / "fork.jsonl").exists()
+
+
+def test_a_chain_goes_on_after_its_file_was_deleted(
+    other: Chain, cache: Path, tmp_path: Path
+) -> None:
+    home = tmp_path / "home"
+    with between(other.url) as (_, url):
+        with forked(url, cache, folder=home) as chain:
+            assert chain.slot(1) == 101
+            cache.unlink()
+            # The first chain must not read what is kept for another block.
+            other.set_slot(2, 9)
+            with forked(url, cache) as second:
+                assert second.slot(2) == 9
+            assert [chain.slot(each) for each in (2, 9)] == [102, 0]
+            chain.set_slot(3, 7)
+            height = int(chain("eth_blockNumber"), 16)
+        cache.unlink()
+        with forked(url, cache, folder=home) as chain:
+            assert [chain.slot(each) for each in range(4)] == [0, 101, 102, 7]
+        cache.unlink()
+        with (
+            pytest.raises(ConfigurationError, match=f"expected {height - 1}, after which"),
+            forked(url, cache, folder=home, fork_block_number=height),
+        ):
+            pass
+    with run_evm_node() as apart:
+        Chain(apart.url)("anvil_mine", hex(height))
+        with (
+            pytest.raises(ConfigurationError, match=rf"after block {height - 1} \(0x"),
+            forked(apart.url, cache, folder=home),
+        ):
+            pass
+    assert not cache.exists()
+
+
+def test_a_chain_that_began_without_a_fork_is_left_as_it_was(
+    other: Chain, tmp_path: Path
+) -> None:
+    with run_evm_node(tmp_path):
+        pass
+    with (
+        pytest.raises(ConfigurationError, match="expected no fork"),
+        run_evm_node(tmp_path, fork_url=other.url),
+    ):
+        pass
+    with run_evm_node(tmp_path) as made:
+        assert Chain(made.url)("eth_blockNumber") == "0x0"
+
+
+@pytest.mark.parametrize(
+    ("number", "found"),
+    list(enumerate([{}, {"hash": None}, {"hash": "0x12"}, {"hash": 5}, [], "0x"])),
+)
+def test_a_block_s_hash_that_is_nonsense_is_an_error(
+    number: int, found: Any, unproven: tuple[Chain, Between]
+) -> None:
+    chain, proxy = unproven
+    call = {"data": f"0x60{number:02x}405f5260205ff3"}
+    proxy.change = lambda called, result: found if called == "eth_getBlockByNumber" else result
+    assert "NODERPC_FORK_URL" in chain.error("eth_call", call, "latest")
+    proxy.change = lambda called, result: result
+    assert int(chain("eth_call", call, "latest"), 16) > 0
+
+
+def test_logs_that_are_nonsense_are_an_error(unproven: tuple[Chain, Between]) -> None:
+    chain, proxy = unproven
+    chain("anvil_mine", "0x1")
+    proxy.change = lambda called, result: {} if called == "eth_getLogs" else result
+    assert "NODERPC_FORK_URL" in chain.error("eth_getLogs", {"fromBlock": "0x0"})
+    proxy.change = lambda called, result: result
+    assert isinstance(chain("eth_getLogs", {"fromBlock": "0x0"}), list)
 
 
 @pytest.mark.parametrize("result", ["0x" + "f" * 80, "0xgg", "", "12", 5, None, [], "0x" * 999])
