@@ -142,6 +142,20 @@ def test_the_mux_tracer_runs_code(node: Node) -> None:
     )
 
 
+def test_the_mux_tracer_runs_few_tracers_in_javascript(node: Node) -> None:
+    for count in (4, 5):
+        tracers: dict[str, Any] = {of_result(str(each)): {} for each in range(count)}
+        options = {"tracer": "muxTracer", "tracerConfig": {**tracers, "noopTracer": {}}}
+        found = node.ask("debug_traceTransaction", hash_of(TXS[0]), options)
+        if count == 4:
+            assert found == {
+                **{code: index for index, code in enumerate(tracers)},
+                "noopTracer": {},
+            }
+        else:
+            assert "at most 4 tracers in JavaScript" in found
+
+
 def test_accounts_that_a_message_creates_exist_after_it(node: Node) -> None:
     accounts = "[ctx.from, ctx.to, toAddress('0x1234')]"
     code = of_result(f"{accounts}.map(each => [db.exists(each), db.getNonce(each) > 0])")
@@ -164,6 +178,16 @@ def test_code_can_reach_nothing_outside(node: Node) -> None:
     assert "TypeError" in node.ask(
         "debug_traceTransaction", hash_of(TXS[0]), {"tracer": loading}
     )
+
+
+def test_code_can_t_reach_the_functions_that_ask_the_host(node: Node) -> None:
+    code = of_step(
+        "Error.prepareStackTrace = (_, frames) =>"
+        " frames.map(each => each.getFunction()).find(each => each?.name === 'get');"
+        "try { log.stack.peek(1e6) } catch (error) { error.stack('created', 'none', 1) }"
+    )
+    error = node.ask("debug_traceTransaction", hash_of(TXS[INDEX - 2]), {"tracer": code})
+    assert str(error).startswith("tracer accessed out of bound stack")
 
 
 def test_exceptions_do_not_last(node: Node) -> None:
@@ -194,9 +218,7 @@ ENDLESS = {
     "expression": of_result("/^(a+)+$/.test('a'.repeat(50) + 'b')"),
     "native function": of_result("Array.prototype.indexOf.call({length: 2 ** 53 - 1}, 1)"),
     "exception's text": of_result("(() => { throw {toString() { for (;;) {} }} })()"),
-    "exception's stack": with_function(
-        "setup", "Error.prepareStackTrace = () => { for (;;) {} }; missing()"
-    ),
+    "exception's stack": with_function("setup", "throw {get stack() { for (;;) {} }}"),
     "questions": of_result("(() => { for (;;) db.getBalance(ctx.from) })()"),
     "numbers": of_result("(() => { for (let x = bigInt(1); ; x = x.add(1)); })()"),
 }
@@ -293,6 +315,19 @@ def test_the_size_of_a_result_is_limited(node: Node, text: str) -> None:
     assert str(node.ask("debug_traceTransaction", own, {"tracer": code})).startswith(
         "the response is larger than 5000000 bytes"
     )
+
+
+@pytest.mark.parametrize(
+    ("thrown", "shown"),
+    [(r"'\ud800'", "\ufffd"), (r"'x'.repeat(999) + '😀'", "x" * 999 + "\ufffd")],
+)
+def test_the_text_of_an_exception_may_end_within_a_character(
+    node: Node, thrown: str, shown: str
+) -> None:
+    error = node.ask(
+        "debug_traceTransaction", hash_of(TXS[0]), {"tracer": of_step(f"throw {thrown}")}
+    )
+    assert error == f"{shown}    in server-side tracer function 'step'"
 
 
 def test_the_text_of_an_exception_is_limited(node: Node) -> None:

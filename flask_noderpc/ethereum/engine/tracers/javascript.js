@@ -10,13 +10,15 @@
   const { apply } = Reflect;
   const { parse, stringify } = JSON;
   const { isArray } = Array;
-  const { slice: cut } = String.prototype;
+  const { slice: cut, toWellFormed } = String.prototype;
   const { trunc, min, max } = Math;
   const evaluate = eval;
   // More lines than this file has. The code of a tracer is evaluated after as many empty lines.
   const LINES = 1000;
   const ask = globalThis.host;
   delete globalThis.host;
+  // The code of a tracer would get the functions of this file with it.
+  delete Error.prepareStackTrace;
 
   let opcodes = [];
   let tracer, hooks, failure;
@@ -378,7 +380,7 @@
         break;
       }
     }
-    return apply(cut, shown, [0, 1000]);
+    return apply(toWellFormed, apply(cut, shown, [0, 1000]), []);
   }
 
   return function (action, ...args) {

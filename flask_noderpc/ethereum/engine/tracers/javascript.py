@@ -26,6 +26,8 @@ from .call_tracer import callee, caller
 
 MAX_MEMORY: Final = 64 << 20
 """Bytes of memory that the code of a tracer may use for one message."""
+MAX_TRACERS: Final = 4
+"""Maximum tracers in JavaScript that run at once in ``muxTracer``."""
 _OUT_OF_MEMORY = "InternalError: out of memory"
 _MEMORY_HINT = f"the code of a tracer may use {MAX_MEMORY >> 20} MB"
 # As deep as needed for recursion into the deepest calls. The thread that runs jobs has more.

@@ -178,7 +178,14 @@ def _prestate(config: Mapping[str, Any]) -> TracerConfig:
 def _mux(config: Mapping[str, Any]) -> TracerConfig:
     if "muxTracer" in config:
         raise EvmError("muxTracer can't contain itself")
-    return Mux({name: _tracer_named(name, options) for name, options in config.items()})
+    tracers = {name: _tracer_named(name, options) for name, options in config.items()}
+    codes = sum(isinstance(each, JavaScript) for each in tracers.values())
+    if codes > javascript.MAX_TRACERS:
+        raise EvmError(
+            f"tracerConfig: expected at most {javascript.MAX_TRACERS} tracers in JavaScript,"
+            f" got {codes}; trace again with the others"
+        )
+    return Mux(tracers)
 
 
 def _erc7562(config: Mapping[str, Any]) -> TracerConfig:
