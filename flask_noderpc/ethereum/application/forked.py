@@ -401,11 +401,14 @@ class ForkedChain(ForwardedCalls):
         shown = f"0x{address.hex()}"
         code = self._code(header, shown)
         number = hex(header.number)
+        nonce = _number(self._result(str, "eth_getTransactionCount", shown, number))
+        # The storage's root is not known. An account whose delegation of code (EIP-7702) was
+        # removed may have slots, too.
+        may_have_slots = code or nonce
         found = Account(
-            _number(self._result(str, "eth_getTransactionCount", shown, number)),
+            nonce,
             _number(self._result(str, "eth_getBalance", shown, number), 256),
-            # Only code can read storage. The root is not known.
-            accounts.forked_storage(address)[0] if code else NO_STORAGE,
+            accounts.forked_storage(address)[0] if may_have_slots else NO_STORAGE,
             keccak(code),
         )
         return _account_line(address, found, code)

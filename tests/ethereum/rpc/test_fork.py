@@ -291,6 +291,8 @@ def test_a_node_without_proofs_is_used_and_marked(
         """Return blocks with a state root that is not the root of the node's proofs."""
         return {**result, "stateRoot": root} if "eth_getBlockBy" in method else result
 
+    # As after a delegation of code (EIP-7702).
+    other("anvil_setStorageAt", RICH, "0x1", word(55))
     with between(other.url) as (proxy, url):
         if root is None:
             proxy.refused = ("eth_getProof",)
@@ -300,6 +302,7 @@ def test_a_node_without_proofs_is_used_and_marked(
             assert chain("anvil_nodeInfo")["forkConfig"]["isProven"] is False
             assert chain("hardhat_metadata")["forkedNetwork"]["isProven"] is False
             assert chain("eth_getBalance", RICH, "latest") == "0x1234"
+            assert chain("eth_getStorageAt", RICH, "0x1", "latest") == word(55)
             chain.set_slot(1, 0)
             chain.set_slot(2, 6)
             assert [chain.slot(each) for each in range(5)] == [0, 0, 6, 103, 0]
