@@ -499,7 +499,7 @@ class EvmApplication(Application):
         if not state.code(HISTORY_ADDRESS):
             return StateChange(job.root)
         slot, parent_hash = history_slot(job.environment.number), job.environment.parent_hash
-        state.set_storage(HISTORY_ADDRESS, slot, int.from_bytes(parent_hash))
+        state.override_storage(HISTORY_ADDRESS, slot, int.from_bytes(parent_hash))
         state.persist()
         return StateChange(state.root, state.written())
 

@@ -82,7 +82,7 @@ class _EvmWorld(World):
         if override.state is not None:
             state.delete_storage(address)
         for slot, word in (override.state or override.state_diff or {}).items():
-            state.set_storage(address, int.from_bytes(slot), int.from_bytes(word))
+            state.override_storage(address, int.from_bytes(slot), int.from_bytes(word))
 
     def run(
         self, environment: Environment, message: Message, tracer: Tracer | None = None

@@ -208,8 +208,12 @@ class State:
         return self.storage(address, slot) if found is None else found
 
     def set_storage(self, address: bytes, slot: int, value: int) -> None:
-        """Set the value of a slot."""
+        """Set the value of a slot in a transaction."""
         self._before.setdefault((address, slot), self.storage(address, slot))
+        self.override_storage(address, slot, value)
+
+    def override_storage(self, address: bytes, slot: int, value: int) -> None:
+        """Set the value of a slot between transactions, without reading the previous one."""
         self._set(self._storage(address).words, slot, value)
 
     def delete_storage(self, address: bytes) -> None:
@@ -261,7 +265,8 @@ class State:
         self.keep_changes()
 
     def _persist_storage(self, storage: _Storage) -> bytes:
-        # On a forked chain, an absent slot would have the value of the other chain.
+        # On a forked chain, an absent slot would have the value of the other chain, which may
+        # not be known: it is not read for a comparison.
         is_forked = self._stored.is_forked and accounts.is_forked(
             self._nodes.record, storage.root
         )
@@ -269,7 +274,7 @@ class State:
         changed = [
             (slot.to_bytes(32), encode(word) if word else zero)
             for slot, word in storage.words.items()
-            if word != self._stored.word(storage.root, slot)
+            if is_forked or word != self._stored.word(storage.root, slot)
         ]
         self._keep_names(slot for slot, _ in changed)
         return self._nodes.set_values(storage.root, changed)

@@ -202,6 +202,11 @@ def test_a_second_run_needs_no_node(other: Chain, cache: Path) -> None:
         assert str(cache) in text
         # The failed read harms nothing.
         assert chain.slot(2) == 102
+        # Blocks need no other values, such as those of the history contract (EIP-2935).
+        chain("anvil_mine", "0x5")
+        chain.send(to=B, value="0x1")
+        chain("anvil_setStorageAt", CONTRACT, "0x77", word(5))
+        assert chain.slot(0x77) == 5
     with run_evm_node(fork_cache=str(cache)) as made:
         assert Chain(made.url).slot(2) == 102
         assert "NODERPC_FORK_URL" in Chain(made.url).error("eth_getBalance", NEW, "latest")
