@@ -73,8 +73,9 @@ class _BlockJson(jsoncodec.Struct, rename="camel"):
     sha3_uncles: str | None = None
 
     def header(self) -> Header:
+        # The chain goes on after this height and this time, and each has a limit.
         return Header(
-            number=_number(self.number),
+            number=_number(self.number, 62),
             hash=_bytes(self.hash, 32),
             parent_hash=_bytes(self.parent_hash, 32),
             nonce=_bytes(self.nonce, 8) if self.nonce else bytes(8),
@@ -88,7 +89,7 @@ class _BlockJson(jsoncodec.Struct, rename="camel"):
             extra_data=_bytes(self.extra_data),
             gas_limit=_number(self.gas_limit),
             gas_used=_number(self.gas_used),
-            timestamp=_number(self.timestamp),
+            timestamp=_number(self.timestamp, 33),
             mix_hash=_word(self.mix_hash, ZERO_HASH),
             # The rules are London's or later, also after a block before London.
             base_fee=_number(self.base_fee_per_gas or hex(INITIAL_BASE_FEE)),
@@ -260,6 +261,8 @@ class ForkedChain(ForwardedCalls):
                 f" {wanted if number is None else number}; pass the height of an older block"
             )
         header = self.decoded(block, _BlockJson).header()
+        if number not in (None, header.number):
+            raise _refuted(f"expected block {number}, got block {header.number}")
         self._check_begun(header)
         chain_id = hex(_number(self._result(str, "eth_chainId")))
         known = self._if_proven(header)

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from flask_noderpc.cli import main
-from flask_noderpc.errors import BackendError, ConfigurationError
+from flask_noderpc.errors import BackendError, ConfigurationError, UpstreamError
 from flask_noderpc.ethereum.testing import EvmNode, run_evm_node
 from tests.helpers.until import until
 
@@ -202,7 +202,7 @@ def test_a_second_run_needs_no_node(other: Chain, cache: Path) -> None:
         assert str(cache) in text
         # The failed read harms nothing.
         assert chain.slot(2) == 102
-        # Blocks need no other values, such as those of the history contract (EIP-2935).
+        # Blocks read nothing else, such as slots of the history contract (EIP-2935).
         chain("anvil_mine", "0x5")
         chain.send(to=B, value="0x1")
         chain("anvil_setStorageAt", CONTRACT, "0x77", word(5))
@@ -659,6 +659,32 @@ def test_a_node_s_nonsense_is_an_error(
     assert "NODERPC_FORK_URL" in text
     proxy.change = lambda called, found: found
     assert chain("eth_getBalance", address, "latest") == "0x0"
+
+
+@pytest.mark.parametrize(
+    ("method", "result"),
+    [
+        ("eth_chainId", None),
+        ("eth_getBlockByNumber", {"number": "0x3"}),
+        ("eth_getBlockByNumber", {"number": "0x7fffffffffffffff"}),
+        ("eth_getBlockByNumber", {"timestamp": "0x200000000"}),
+        ("eth_getBlockByNumber", {"hash": None}),
+    ],
+)
+def test_nonsense_about_the_block_of_the_fork_is_an_error(
+    method: str, result: Any, other: Chain, cache: Path
+) -> None:
+    with between(other.url) as (proxy, url):
+        proxy.refused = ("eth_getProof",)
+        proxy.change = lambda called, found: (
+            found if called != method else result and {**found, **result}
+        )
+        with (
+            pytest.raises(UpstreamError, match="NODERPC_FORK_URL"),
+            forked(url, cache, fork_block_number=4),
+        ):
+            pass
+        assert not cache.exists()
 
 
 @pytest.fixture(scope="module")
