@@ -44,6 +44,9 @@ _CHUNK = 1 << 16
 # and started again and again before any is ready.
 _START_S = 120.0
 
+ANSWERS_S = 300.0
+"""Seconds of answers by which a job's deadline is later at most."""
+
 # Stack of the thread that runs jobs. Some systems give threads much less.
 _STACK_BYTES = 8 << 20
 
@@ -72,7 +75,8 @@ class Executor:
     def run(self, job: Job[T], deadline: float) -> T:
         """Run a job and return its result; raise its exception, or the exception of an answer.
 
-        The time for answers does not count: the deadline is later by as much.
+        The time for answers does not count, up to :data:`ANSWERS_S`: the deadline is later by
+        as much.
         """
         try:
             done, value, failure = self._exchange(job, deadline)
@@ -100,6 +104,7 @@ class Executor:
         """Send a job and answer its questions; return whether it succeeded, its result or
         exception, and the exception of an answer."""
         failure: Exception | None = None
+        seconds_left = ANSWERS_S
         _wait_until(self._socket, deadline)
         _send(self._socket, job)
         while True:
@@ -111,7 +116,11 @@ class Executor:
                 answer = self._answer(value)
             except Exception as error:
                 failure = error
-            deadline += time.monotonic() - began
+            seconds = min(time.monotonic() - began, seconds_left)
+            seconds_left -= seconds
+            deadline += seconds
+            if failure is None and time.monotonic() > deadline:
+                raise TimeoutError
             _wait_until(self._socket, deadline)
             _send(self._socket, (failure is None, answer))
 

@@ -344,6 +344,19 @@ def test_the_time_for_answers_is_not_the_job_s() -> None:
         assert pool.run(Asks(tuple(range(10))), 3.0) == (None,) * 10
 
 
+def test_the_time_for_answers_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    def answer(question: object) -> object:
+        threading.Event().wait(0.35)
+        return None
+
+    monkeypatch.setattr("flask_noderpc.executors.process.ANSWERS_S", 1.0)
+    with closing(executors(answer=answer)) as pool:
+        pool.run(WhoAmI(), PATIENCE)
+        with pytest.raises(ExecutionTimedOut):
+            pool.run(Asks(tuple(range(10))), 1.0)
+        pool.run(WhoAmI(), PATIENCE)
+
+
 def test_a_question_that_nobody_expects_fails_its_job(one: Executors) -> None:
     with pytest.raises(RuntimeError, match="must not"):
         one.run(Asks((1,)), PATIENCE)

@@ -35,8 +35,8 @@ _MAX_STACK = 2 << 20
 # Seconds after the deadline until the process is killed. Usually the trace stops before, at an
 # instruction.
 _GRACE_S = 0.1
-# Seconds of code without a timeout. The executor's deadline usually comes first, but the time
-# for reads of a forked chain from its node does not count, and code may read endlessly.
+# Seconds of code without a timeout. The executor's deadline usually comes first, but reads of a
+# forked chain from its node make it later.
 _DEFAULT_S = 300.0
 # A timer for more seconds than some systems allow would be an error.
 _LONGEST_S = 1e6
