@@ -179,9 +179,9 @@ class EvmApplication(Application):
         if point is None:
             raise ConfigurationError(
                 "NODERPC_FORK_URL: expected no fork, as the chain began without one, got one"
-                f" with the values in {fork.path if fork else ''}; remove the setting and that"
-                " file, or set NODERPC_DATABASE to a new file to start another chain (noderpc"
-                " start: --home)"
+                f" with the values in {fork.path if fork else ''}; remove the setting, and that"
+                " file if it exists, or set NODERPC_DATABASE to a new file to start another"
+                " chain (noderpc start: --home)"
             )
         if fork is None:
             raise ConfigurationError(
