@@ -45,7 +45,7 @@ _CHUNK = 1 << 16
 _START_S = 120.0
 
 ANSWERS_S = 300.0
-"""Seconds of answers by which a job's deadline is later at most."""
+"""Maximum seconds that the answers to a job add to its deadline."""
 
 # Stack of the thread that runs jobs. Some systems give threads much less.
 _STACK_BYTES = 8 << 20

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from flask_noderpc.errors import UpstreamError
 from flask_noderpc.ethereum.testing import run_evm_node
 from tests.ethereum.rpc.between import asked, between
 from tests.helpers.process import Process, killed
@@ -164,7 +165,16 @@ def test_contracts_of_a_forked_chain_work_as_on_that_chain(other: str, tmp_path:
     assert forked("second", NOWHERE) == there
 
 
-@pytest.mark.parametrize("case", ["block 0", "change", "fork"])
+def test_a_change_of_anvil_without_a_block_is_refused() -> None:
+    with (
+        unproven("change") as url,
+        pytest.raises(UpstreamError, match="anvil_setBalance"),
+        run_evm_node(fork_url=(url,)),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("case", ["block 0", "fork"])
 def test_a_state_that_anvil_can_t_prove_is_used_without_proof(case: str) -> None:
     with unproven(case) as url, run_evm_node(fork_url=(url,)) as fork:
         assert asked(fork.url, "anvil_nodeInfo")["forkConfig"]["isProven"] is False

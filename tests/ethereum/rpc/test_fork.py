@@ -7,6 +7,7 @@ import json
 import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -288,7 +289,22 @@ def test_a_value_that_is_hidden_by_the_node_is_refused(other: Chain, cache: Path
     fork_of(other, cache, use)
 
 
-@pytest.mark.parametrize("root", [None, word(0), EMPTY_ROOT, word(1)])
+def test_a_wrong_proof_is_refused_from_the_start(other: Chain, cache: Path) -> None:
+    changes = [change for method, change in _CHANGED.values() if method == "eth_getProof"]
+    with between(other.url) as (proxy, url):
+        for change in (*changes, lambda found: {**found, "accountProof": []}):
+            changed = {"eth_getProof": change}
+            proxy.change = partial(_result_of, changed)
+            with pytest.raises(BackendError, match="wrong values"), forked(url, cache):
+                pass
+            assert not cache.exists()
+
+
+def _result_of(changed: dict[str, Callable[[Any], Any]], method: str, result: Any) -> Any:
+    return changed[method](result) if method in changed else result
+
+
+@pytest.mark.parametrize("root", [None, word(0), EMPTY_ROOT])
 def test_a_node_without_proofs_is_used_and_marked(
     root: str | None, other: Chain, cache: Path
 ) -> None:
