@@ -110,8 +110,8 @@ def run_bank_node(folder: Path | None = None, **settings: Any) -> Iterator[BankN
     with tempfile.TemporaryDirectory() as scratch:
         chosen = read_settings({}, given)
         chain = chain_from_settings(chosen, folder or Path(scratch))
-        chain.start()
         try:
+            chain.start()
             # CosmJS does not connect to a chain without a block.
             chain.reads.wait_for_height(0, _FIRST_BLOCK_S)
             with serve(app_for(chain, **given)) as url:

@@ -82,8 +82,8 @@ def run_evm_node(folder: Path | None = None, **settings: Any) -> Iterator[EvmNod
     given = {**_SETTINGS, **settings}
     with tempfile.TemporaryDirectory() as scratch:
         chain = chain_from_settings(read_settings({}, given), folder or Path(scratch))
-        chain.start()
         try:
+            chain.start()
             with serve(app_for(chain, **given)) as url:
                 websocket = url.replace("http", "ws", 1) + "/evm/ws"
                 yield EvmNode(f"{url}/evm", websocket, url, ACCOUNTS, chain)

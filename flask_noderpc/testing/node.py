@@ -111,8 +111,8 @@ def run_node(folder: Path | None = None, **settings: Any) -> Iterator[Node]:
             produce=False,
             development_keys=True,
         )
-        chain.start()
         try:
+            chain.start()
             with serve(app_for(chain, **settings)) as url:
                 yield Node(url, chain, clock)
         finally:
