@@ -88,6 +88,9 @@ def _step(step: dict[str, Any]) -> dict[str, Any]:
 def _cost_apart(step: dict[str, Any]) -> dict[str, Any]:
     if step["op"] == "CREATE" or "error" in step:
         return {**step, "gasCost": None}
+    if step["op"] == "SSTORE":
+        # anvil shows the refund of this instruction from the next step on.
+        return {**step, "refund": None}
     return step
 
 
