@@ -94,8 +94,8 @@ class Api:
     """Keyword argument of ``NodeRPC`` for further methods of this API; empty if the API can't
     have further methods."""
     check: str = ""
-    """Function that checks the API's settings before ``noderpc start`` starts a chain, and in
-    a mount in which the API is not enabled."""
+    """Function that checks the API's settings. It is called before ``noderpc start`` starts a
+    chain, and by a mount that does not serve the API."""
     drives_chain: bool = False
     """True if the API has methods that control a development chain; the node RPC then omits
     its own such methods."""

@@ -1,4 +1,4 @@
-"""The state of another chain after one block, from which a development chain goes on.
+"""The state of another chain after one block; a development chain goes on from it.
 
 Accounts, codes and slots are read from a node of that chain when they are first needed, and
 kept in a file, so that a later run needs no node.

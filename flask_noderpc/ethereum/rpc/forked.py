@@ -3,21 +3,20 @@ chain, and its results are returned unchanged."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, make_dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ... import jsoncodec
 from ...errors import InvalidParams
 from ...jsonrpc.context import Context
-from ...jsonrpc.params import Params, ParamSpec, param, specs
+from ...jsonrpc.params import Params, ParamSpec, specs
 from ...jsonrpc.route import NEVER, Route, RouteTable
-from ...wire.params import ParamField
 from ..application.forked import ForkedChain
 from ..state import EVM_STATE
 from .codec import hex
 from .codec.log_filter import LogFilter
 from .codec.params import ByHash, Tag
-from .forward import forwarded_result
+from .forward import forwarded_result, params_with_json
 from .queries import blocks, fees, logs
 from .reader import reader
 
@@ -87,7 +86,7 @@ def _served(row: Route[Any], fork: ForkedChain) -> Route[Any]:
     return replace(
         row,
         call=handler,
-        params=_with_json(row.params),
+        params=params_with_json(row.params, _Given, _default),
         result=object,
         cache=NEVER,
         chain_only=False,
@@ -179,30 +178,5 @@ class _Given:
     json: Any
 
 
-class _GivenParam(ParamField):
-    """A parameter that is read as another type, and kept with its JSON."""
-
-    def __init__(self, kind: ParamField) -> None:
-        super().__init__()
-        self._kind = kind
-        self.json_type = kind.json_type
-
-    @property
-    def in_json(self) -> Any:
-        """JSON Schema of the other type."""
-        return self._kind.in_json
-
-    def from_json(self, value: Any) -> _Given:
-        """Return the value with its JSON; raise :exc:`ValueError`."""
-        return _Given(self._kind.from_json(value), value)
-
-
-def _with_json(kind: type[Params]) -> type[Params]:
-    """Return a type of parameters that is read like ``kind`` and keeps the JSON, too."""
-    members = [(spec.name, Any, _given_param(spec)) for spec in specs(kind)]
-    return make_dataclass(kind.__name__, members, bases=(Params,), frozen=True, slots=True)
-
-
-def _given_param(spec: ParamSpec) -> Any:
-    default = {} if spec.required else {"default": _Given(spec.default, None)}
-    return param(_GivenParam(spec.kind), doc=spec.doc, wire=spec.wire, **default)
+def _default(spec: ParamSpec) -> _Given:
+    return _Given(spec.default, None)

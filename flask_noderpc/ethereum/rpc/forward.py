@@ -55,7 +55,7 @@ def _forwarded(row: Route[Any], forward: ForwardedCalls) -> Route[Any]:
     if row.name not in _FORWARDED:
         return row
     handler = _handler(row, forward)
-    params = _params_of(row.params)
+    params = params_with_json(row.params, _tag_or_json, _forwarded_default)
     return Route(
         row.name,
         handler,
@@ -115,27 +115,38 @@ def forwarded_result(forward: ForwardedCalls, method: str, params: bytes) -> jso
         ) from None
 
 
-def _params_of(kind: type[Params]) -> type[Params]:
-    """Return a type of parameters that checks like ``kind`` and keeps the JSON unchanged."""
-    members = [(spec.name, Any, _unchanged_param(spec)) for spec in specs(kind)]
+def params_with_json(
+    kind: type[Params],
+    value_of: Callable[[Any, Any], Any],
+    default_of: Callable[[ParamSpec], Any],
+) -> type[Params]:
+    """Return a type of parameters that checks like ``kind`` and keeps their JSON.
+
+    The value of a parameter is ``value_of(read, json)``, where ``read`` is what ``kind`` reads
+    from the JSON. ``default_of`` returns the value of an optional parameter that is omitted.
+    """
+    members = [
+        (spec.name, Any, _param_with_json(spec, value_of, default_of)) for spec in specs(kind)
+    ]
     return make_dataclass(kind.__name__, members, bases=(Params,), frozen=True, slots=True)
 
 
-def _unchanged_param(spec: ParamSpec) -> Any:
-    default = spec.default if isinstance(spec.default, Tag) else None
-    if isinstance(spec.kind, BlockId):
-        # Nodes have different defaults, so always send the block.
-        default = Tag.LATEST
-    given = {} if spec.required else {"default": default}
-    return param(_UnchangedParam(spec.kind), doc=spec.doc, wire=spec.wire, **given)
+def _param_with_json(
+    spec: ParamSpec,
+    value_of: Callable[[Any, Any], Any],
+    default_of: Callable[[ParamSpec], Any],
+) -> Any:
+    default = {} if spec.required else {"default": default_of(spec)}
+    return param(_ParamWithJson(spec.kind, value_of), doc=spec.doc, wire=spec.wire, **default)
 
 
-class _UnchangedParam(ParamField):
-    """A parameter that is checked by another type but keeps its JSON value."""
+class _ParamWithJson(ParamField):
+    """A parameter that is checked by another type and keeps its JSON."""
 
-    def __init__(self, kind: ParamField) -> None:
+    def __init__(self, kind: ParamField, value_of: Callable[[Any, Any], Any]) -> None:
         super().__init__()
         self._kind = kind
+        self._value_of = value_of
         self.json_type = kind.json_type
 
     @property
@@ -144,6 +155,16 @@ class _UnchangedParam(ParamField):
         return self._kind.in_json
 
     def from_json(self, value: Any) -> Any:
-        """Return the value, with a block's tag as :class:`Tag`; raise :exc:`ValueError`."""
-        read = self._kind.from_json(value)
-        return read if isinstance(read, Tag) else value
+        """Return ``value_of(read, value)``; raise :exc:`ValueError`."""
+        return self._value_of(self._kind.from_json(value), value)
+
+
+def _tag_or_json(read: Any, value: Any) -> Any:
+    return read if isinstance(read, Tag) else value
+
+
+def _forwarded_default(spec: ParamSpec) -> Any:
+    if isinstance(spec.kind, BlockId):
+        # Nodes have different defaults, so always send the block.
+        return Tag.LATEST
+    return spec.default if isinstance(spec.default, Tag) else None

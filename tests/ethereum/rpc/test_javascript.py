@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
 import sys
@@ -16,14 +15,9 @@ from flask_noderpc.ethereum.protocol.transactions import decode
 from tests.clients.record_javascript import INDEX, RECORDING, of_result, of_step
 from tests.ethereum.protocol.signing import ACCOUNT
 
-from .trace_chain import Node, machine
+from .trace_chain import Node, machine, machine_with, recorded
 
-# The engine's errors don't name the size of the stack.
-RECORDED: dict[str, Any] = json.loads(
-    re.sub(
-        r"(stack underflow) \(.*?\)", r"\1", gzip.decompress(RECORDING.read_bytes()).decode()
-    )
-)
+RECORDED = recorded(RECORDING)
 # The first two transactions create the contracts in block 1.
 TXS = [bytes.fromhex(each[2:]) for each in RECORDED["transactions"]][2:]
 TRACES = RECORDED["traces"][2:]
@@ -32,10 +26,7 @@ TRACES = RECORDED["traces"][2:]
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
     """A node with the recorded transactions in block 2."""
-    with machine(tmp_path_factory.mktemp("javascript"), max_response_bytes=5_000_000) as made:
-        for raw in TXS:
-            assert made.chain.mempool.submit(raw).code == 0
-        made.chain.produce()
+    with machine_with(TXS, tmp_path_factory.mktemp("javascript")) as made:
         yield made
 
 

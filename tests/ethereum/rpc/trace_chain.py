@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import gzip
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,3 +103,21 @@ def machine(folder: Path, **settings: Any) -> Iterator[Node]:
         yield node
     finally:
         chain.close()
+
+
+def recorded(path: Path) -> dict[str, Any]:
+    """Return a recording of geth's traces."""
+    text = gzip.decompress(path.read_bytes()).decode()
+    # The engine's errors don't name the size of the stack.
+    found: dict[str, Any] = json.loads(re.sub(r"(stack underflow) \(.*?\)", r"\1", text))
+    return found
+
+
+@contextmanager
+def machine_with(transactions: Iterable[bytes], folder: Path) -> Iterator[Node]:
+    """Yield a node with these transactions in block 2."""
+    with machine(folder, max_response_bytes=5_000_000) as made:
+        for raw in transactions:
+            assert made.chain.mempool.submit(raw).code == 0
+        made.chain.produce()
+        yield made
