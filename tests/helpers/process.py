@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -58,8 +59,7 @@ class Process:
 
     def children(self) -> list[int]:
         """Return the PIDs of its children."""
-        listed = subprocess.run(["pgrep", "-P", str(self.pid)], capture_output=True, text=True)
-        return [int(line) for line in listed.stdout.split()]
+        return _found("-P", self.pid)
 
     def tell(self, number: int) -> None:
         """Send a signal to the process if it runs."""
@@ -80,14 +80,35 @@ class Process:
         return self.wait()
 
     def kill(self) -> None:
-        """Kill the process and all its descendants."""
-        for pid in self.children():
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        """Kill the process and all its descendants, and wait until they have ended.
+
+        Until then, they hold their locks on files.
+        """
+        killed: set[int] = set()
         # Workers of gunicorn and nginx are in its session.
-        with suppress(ProcessLookupError):
-            os.killpg(self.pid, signal.SIGKILL)
+        while left := {*self.children(), *_found("-s", self.pid)} - killed:
+            killed |= left
+            for pid in left:
+                _kill(pid)
         self.wait()
+
+
+def _found(option: str, pid: int) -> list[int]:
+    listed = subprocess.run(["pgrep", option, str(pid)], capture_output=True, text=True)
+    return [int(line) for line in listed.stdout.split()]
+
+
+def _kill(pid: int) -> None:
+    with suppress(ProcessLookupError):
+        handle = os.pidfd_open(pid)
+        try:
+            signal.pidfd_send_signal(handle, signal.SIGKILL)
+            ended = select.poll()
+            # A process that has ended is readable.
+            ended.register(handle, select.POLLIN)
+            assert ended.poll(PATIENCE * 1000), f"process {pid} does not end"
+        finally:
+            os.close(handle)
 
 
 P = TypeVar("P", bound=Process)

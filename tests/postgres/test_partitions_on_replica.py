@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -16,7 +17,7 @@ from flask_noderpc.testing.chains import ChainMaker
 from tests.helpers.postgres import Cluster, Standby
 from tests.helpers.until import PATIENCE, until
 
-from .test_partitions import wait_for_others
+from .test_partitions import listed, wait_for_others
 
 READS: dict[str, Callable[[PostgresBackend], object]] = {
     "block": lambda store: store.reads.block(20),
@@ -57,6 +58,7 @@ def test_a_snapshot_of_the_replica_has_it(
     monkeypatch: pytest.MonkeyPatch,
     open_host: Callable[..., PostgresBackend],
     url: str,
+    primary: Cluster,
     replica: Standby,
     maker: ChainMaker,
 ) -> None:
@@ -69,12 +71,12 @@ def test_a_snapshot_of_the_replica_has_it(
     host.append_block(*(maker.block(b"a=%d" % number) for number in range(30)))
     whole = read(host)
     replica.catch_up()
-    until(lambda: _is_on_replica(host, replica), "the replica is read")
 
-    with host.reads.read_view():
+    with _view_on_replica(host, primary):
         pruning = threading.Thread(target=host.prune, args=(5,))
         pruning.start()
         pruning.join(PATIENCE)
+        assert listed(url) == [(24, 32)]
         until(lambda: replica.ask(_WAITS) == (1,), "the replica waits for the snapshot's end")
         assert read(host) == whole
     replica.catch_up()
@@ -88,9 +90,15 @@ _WAITS = (
 )
 
 
-def _is_on_replica(host: PostgresBackend, replica: Standby) -> bool:
-    """Return true if this host takes its snapshots on the replica."""
-    asked = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-    before = replica.log().count(asked)
-    with host.reads.read_view():
-        return replica.log().count(asked) > before
+@contextmanager
+def _view_on_replica(host: PostgresBackend, primary: Cluster) -> Iterator[None]:
+    """Share a snapshot of the replica; until its connection is tested, a snapshot is one of the
+    primary."""
+    while True:
+        with host.reads.read_view():
+            if primary.ask(_SNAPSHOTS) == (0,):
+                yield
+                return
+
+
+_SNAPSHOTS = "SELECT count(*) FROM pg_stat_activity WHERE state = 'idle in transaction'"
