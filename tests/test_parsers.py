@@ -22,7 +22,6 @@ from flask_noderpc.errors import NodeRPCError
 from flask_noderpc.ethereum.protocol import rlp, transactions
 from flask_noderpc.ethereum.protocol.typed_data import typed_digest
 from flask_noderpc.ethereum.rpc import dialect
-from flask_noderpc.ethereum.rpc.codec import trace_config
 from flask_noderpc.events import query
 from flask_noderpc.explorer.abi import Abi
 from flask_noderpc.jsonrpc.params import values_of
@@ -114,7 +113,7 @@ PARSERS: dict[str, Callable[[bytes], object]] = {
     "base64 by Go's rules": gojson.base64_bytes,
     "hex by Go's rules": gojson.hex_bytes,
     "a call by geth's rules": dialect._first_value,
-    "a duration": _text(trace_config.duration),
+    "a duration": _text(time.from_go_duration),
     "structured data": _typed,
     "an ABI": _abi,
     "a transaction of Ethereum": transactions.decode,

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ...concurrency import in_turns
-from ...domain.time import from_text
-from ...protocol.protobuf import Field, integer, message, string, timestamp
+from ...domain.time import from_go_duration, from_text
+from ...protocol.protobuf import Field, duration, integer, message, string, timestamp
 from ...wire.comet import gojson
 from ..protocol import decimals
 from ..protocol.proto import ENUMS, MESSAGES
@@ -18,7 +18,13 @@ _MAX_DEPTH = 64
 # The SDK's integers have fewer digits.
 _INTEGER = re.compile(r"-?[0-9]{1,200}", re.ASCII)
 _NUMBERS = {"uint64": uint64, "int64": int64, "uint32": uint64, "int32": int64}
-_PACKAGES = {"BroadcastMode": "cosmos.tx", "SignMode": "cosmos.tx.signing"}
+_PACKAGES = {
+    "AuthorizationType": "cosmos.staking.v1beta1",
+    "BroadcastMode": "cosmos.tx.v1beta1",
+    "ProposalStatus": "cosmos.gov.v1",
+    "SignMode": "cosmos.tx.signing.v1beta1",
+    "VoteOption": "cosmos.gov.v1",
+}
 _INT32 = range(-(1 << 31), 1 << 31)
 
 
@@ -76,12 +82,12 @@ def _enum(kind: str, value: Any) -> int:
     if isinstance(value, str):
         numbers = {name: number for number, name in ENUMS[kind].items()}
         if value not in numbers:
-            shown = f"{gojson.quoted(value)} for enum {package}.v1beta1.{kind}"
+            shown = f"{gojson.quoted(value)} for enum {package}.{kind}"
             raise InvalidRequest(f"unknown value {shown}")
         return numbers[value]
     # Accept unknown numbers, as the called method checks them.
     if isinstance(value, bool) or not isinstance(value, int) or value not in _INT32:
-        raise _unfit(value, f"{package.rpartition('.')[2]}.{kind}")
+        raise _unfit(value, f"{package.split('.')[-2]}.{kind}")
     return value
 
 
@@ -121,6 +127,15 @@ def _timestamp(number: int, value: Any) -> bytes:
         raise InvalidRequest(f"bad Timestamp: {str(value)[:50]}") from None
 
 
+def _duration(number: int, value: Any) -> bytes:
+    if not isinstance(value, str):
+        raise _unfit(value, "string")
+    try:
+        return message(number, duration(from_go_duration(value)))
+    except ValueError as error:
+        raise InvalidRequest(f"bad Duration: {error}") from None
+
+
 def _decimal(number: int, value: Any) -> bytes:
     if not isinstance(value, str):
         raise _unfit(value, "string")
@@ -141,6 +156,7 @@ def _integer(number: int, value: Any) -> bytes:
 
 _OTHERS: dict[str, Callable[[int, Any], bytes]] = {
     "Dec": _decimal,
+    "Duration": _duration,
     "Int": _integer,
     "bool": _bool,
     "string": _string,

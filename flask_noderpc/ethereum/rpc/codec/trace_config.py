@@ -5,12 +5,12 @@ geth: eth/tracers/api.go, TraceConfig and TraceCallConfig.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from .... import jsoncodec
+from ....domain.time import SECOND, from_go_duration
 from ....wire.params import ParamField
 from ...domain.execution import BlockChanges, Overrides
 from ...engine.tracers import javascript
@@ -51,7 +51,7 @@ class TraceConfig:
         """The timeout in seconds, ``None`` for the default; raise :exc:`.errors.EvmError` for
         an invalid duration."""
         try:
-            return None if self.timeout is None else duration(self.timeout)
+            return None if self.timeout is None else from_go_duration(self.timeout) / SECOND
         except ValueError as error:
             raise EvmError(str(error)) from None
 
@@ -215,33 +215,3 @@ _TRACERS: dict[str, Callable[[Mapping[str, Any]], TracerConfig]] = {
     "muxTracer": _mux,
     "erc7562Tracer": _erc7562,
 }
-
-_SMALL = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "\u03bcs": 1e-6, "ms": 1e-3}
-_UNITS = _SMALL | {"s": 1, "m": 60, "h": 3600}
-# A duration with every unit has about 60 characters; a longer one would take long to parse.
-_MAX_DURATION = 100
-_PART = re.compile(r"(\d++\.?\d*+|\.\d++)([^\d.]*+)", re.ASCII)
-
-
-def duration(text: str) -> float:
-    """Return the seconds of a duration such as ``1m30s``, by the rules of Go's
-    ``time.ParseDuration``; raise :exc:`ValueError`."""
-    shown = f'"{text[:_MAX_DURATION]}"'
-    if len(text) > _MAX_DURATION:
-        raise ValueError(
-            f"time: expected a duration of at most {_MAX_DURATION} characters, got {len(text)}"
-        )
-    body = text[1:] if text[:1] in ("+", "-") else text
-    if body == "0":
-        return 0.0
-    parts = list(_PART.finditer(body))
-    if not parts or "".join(part[0] for part in parts) != body:
-        raise ValueError(f"time: invalid duration {shown}")
-    seconds = 0.0
-    for number, unit in (part.groups() for part in parts):
-        if not unit:
-            raise ValueError(f"time: missing unit in duration {shown}")
-        if unit not in _UNITS:
-            raise ValueError(f'time: unknown unit "{unit}" in duration {shown}')
-        seconds += float(number) * _UNITS[unit]
-    return -seconds if text[0] == "-" else seconds
