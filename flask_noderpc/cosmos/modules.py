@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from .authz.module import AuthzModule
 from .bank.module import Module
 from .distribution.module import DistributionModule
 from .evidence.module import EvidenceModule
 from .feegrant.module import FeegrantModule
+from .gov.module import GovModule
 from .mint.module import MintModule
 from .slashing.module import SlashingModule
 from .staking.module import StakingModule
@@ -17,6 +18,7 @@ MODULES: tuple[Module, ...] = (
     DistributionModule(),
     StakingModule(),
     SlashingModule(),
+    GovModule(),
     MintModule(),
     EvidenceModule(),
     FeegrantModule(),
@@ -24,13 +26,22 @@ MODULES: tuple[Module, ...] = (
 )
 """The modules, in the order in which their genesis states are read."""
 
+_END_ORDER = ("gov", "staking", "feegrant")
 _BEGIN_ORDER = ("mint", "distribution", "slashing", "evidence", "staking", "authz")
 
 
 def in_begin_order(modules: Iterable[Module]) -> list[Module]:
     """Return modules in the order of their work at the beginning of a block; modules of
     users come last."""
+    return _sorted(modules, _BEGIN_ORDER)
+
+
+def in_end_order(modules: Iterable[Module]) -> list[Module]:
+    """Return modules in the order of their work at the end of a block."""
+    return _sorted(modules, _END_ORDER)
+
+
+def _sorted(modules: Iterable[Module], order: Sequence[str]) -> list[Module]:
     return sorted(
-        modules,
-        key=lambda each: _BEGIN_ORDER.index(each.name) if each.name in _BEGIN_ORDER else 99,
+        modules, key=lambda each: order.index(each.name) if each.name in order else 99
     )

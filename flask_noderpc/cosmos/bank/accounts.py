@@ -13,6 +13,7 @@ from ..protocol import keys
 from ..protocol.fields import ANY
 from ..protocol.keys import Key
 from ..protocol.proto import MESSAGES
+from .errors import INTERNAL, TxError
 from .state import Store
 
 BASE, MODULE = "/cosmos.auth.v1beta1.BaseAccount", "/cosmos.auth.v1beta1.ModuleAccount"
@@ -82,6 +83,15 @@ _CACHED_BYTES = 1_000
 _cached = lru_cache(maxsize=10_000)(_decode)
 
 
+_SHOWN_PARAMS = {
+    "tx_sig_limit": "tx signature limit",
+    "sig_verify_cost_ed25519": "ED25519 signature verification cost",
+    "sig_verify_cost_secp256k1": "SECK256k1 signature verification cost",
+    "max_memo_characters": "max memo characters",
+    "tx_size_cost_per_byte": "tx size cost per byte",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Params:
     """Parameters of x/auth, with the SDK's defaults."""
@@ -91,6 +101,12 @@ class Params:
     tx_size_cost_per_byte: int = 10
     sig_verify_cost_ed25519: int = 590
     sig_verify_cost_secp256k1: int = 1000
+
+    def check(self) -> None:
+        """Raise :exc:`TxError` for invalid parameters."""
+        for name, shown in _SHOWN_PARAMS.items():
+            if not getattr(self, name):
+                raise TxError(INTERNAL, f"invalid {shown}: 0")
 
     def encode(self) -> bytes:
         """Return the encoded message."""

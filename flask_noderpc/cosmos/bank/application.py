@@ -27,7 +27,7 @@ from ...domain.validator import PublicKey
 from ...errors import InvalidSetting
 from ...lru import CacheMemory, LRUCache
 from ...settings import Settings
-from ..modules import MODULES, in_begin_order
+from ..modules import MODULES, in_begin_order, in_end_order
 from ..rest.routes import REST_ROUTES, of_module
 from ..settings import CosmosSettings
 from ..staking.faults import FAULTS, Faults
@@ -212,7 +212,7 @@ class Bank(Application):
             module.begin_block(modules)
         begin_events, modules.events = _in_mode("BeginBlock", modules.events), []
         results = self._deliver(block, branch, environment)
-        for module in own.modules:
+        for module in in_end_order(own.modules):
             module.end_block(modules)
         updates = consensus.end(branch, modules.validator_updates) if own.modules else ()
         new = replace(

@@ -96,7 +96,15 @@ class Balances:
         """Store which denominations may be sent."""
         self._store.set(PARAMS, integer(2, default))
         for denom, enabled in by_denom.items():
-            self._store.set(SEND_ENABLED + denom.encode(), integer(1, enabled))
+            self.enable(denom, enabled=enabled)
+
+    def enable(self, denom: str, *, enabled: bool | None) -> None:
+        """Store whether a denomination may be sent; ``None`` stands for the default."""
+        key = SEND_ENABLED + denom.encode()
+        if enabled is None:
+            self._store.delete(key)
+        else:
+            self._store.set(key, integer(1, enabled))
 
     def check_send_enabled(self, amount: Coins) -> None:
         """Raise :exc:`TxError` for a denomination that may not be sent."""

@@ -138,6 +138,25 @@ def _modules(prefix: str, operator: bytes, bonded: Coin) -> dict[str, Any]:
         "evidence": {},
         "feegrant": {},
         "authz": {},
+        "gov": {
+            "starting_proposal_id": "1",
+            "params": {
+                "min_deposit": [{"denom": bonded.denom, "amount": "10000000"}],
+                "expedited_min_deposit": [{"denom": bonded.denom, "amount": "50000000"}],
+                # Votes end while one waits.
+                "max_deposit_period": "60s",
+                "voting_period": "30s",
+                "expedited_voting_period": "15s",
+                "quorum": "0.334",
+                "threshold": "0.5",
+                "expedited_threshold": "0.667",
+                "veto_threshold": "0.334",
+                "min_initial_deposit_ratio": "0",
+                "proposal_cancel_ratio": "0.5",
+                "burn_vote_veto": True,
+                "min_deposit_ratio": "0.01",
+            },
+        },
         "mint": {
             "minter": {"inflation": "0.13"},
             "params": {

@@ -24,7 +24,8 @@ from .messages import Registry
 from .state import Branch
 
 _DECODE_TWICE = TX_DECODE.text
-_PANICS = (Panic, MissingAmount, WrongSize, ArithmeticError)
+PANICS = (Panic, MissingAmount, WrongSize, ArithmeticError)
+"""Errors at which the SDK panics."""
 
 log = logging.getLogger(__name__)
 
@@ -79,7 +80,7 @@ class TxExecution:
             self._run(raw, state, decode)
         except TxError as error:
             return self._failed(error)
-        except _PANICS as error:
+        except PANICS as error:
             return self._failed(Panic(str(error)).error())
         finally:
             self._end()
@@ -175,7 +176,7 @@ class TxExecution:
         try:
             response = self.registry.handle(context, given)
             return string(1, given.type.response_url) + blob(2, response)
-        except (TxError, OutOfGas, *_PANICS):
+        except (TxError, OutOfGas, *PANICS):
             raise
         except Exception as error:
             # Report the error as the transaction's result; if it propagated, the producer

@@ -11,6 +11,7 @@ from ...protocol.protobuf import Field
 from ..protocol.keys import from_json
 from ..protocol.proto import ENUMS, MESSAGES
 from ..protocol.records import decode, name_of
+from ..rest import reader
 from .genesis_json import Item
 
 T = TypeVar("T")
@@ -77,8 +78,19 @@ def time_of(given: Item) -> int | None:
     return None if given.value is None else _time(given)
 
 
+def _any(given: Item) -> object:
+    """Return a public key, or another message with its type URL."""
+    url = given["@type"].required_text()
+    name = url.removeprefix("/")
+    if ".crypto." in url or name not in MESSAGES:
+        return given.read(from_json, "a public key").any
+    # Messages of a proposal may have any values, as they may fail later.
+    value = given.read(lambda members: reader.read(name, members), "a message")
+    return {"type_url": url, "value": value}
+
+
 _READ: dict[str, Callable[[Item], object]] = {
-    "Any": lambda given: given.read(from_json, "a public key").any,
+    "Any": _any,
     "BondStatus": _status,
     "Dec": _decimal,
     "Duration": _duration,

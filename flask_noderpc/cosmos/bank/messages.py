@@ -9,13 +9,24 @@ from typing import Any
 from ..protocol import coins, keys
 from ..protocol.coins import Coins, InvalidCoins
 from ..protocol.fields import ANY_AMINO, AnyValue, Kind, Values
-from ..protocol.messages import MSG_MULTI_SEND, MSG_SEND, MessageType, Msg, decode
-from .accounts import module_address
+from ..protocol.messages import (
+    MSG_MULTI_SEND,
+    MSG_SEND,
+    MSG_SET_SEND_ENABLED,
+    MSG_UPDATE_AUTH_PARAMS,
+    MSG_UPDATE_BANK_PARAMS,
+    MessageType,
+    Msg,
+    decode,
+)
+from .accounts import Params, module_address
 from .context import Context
 from .errors import (
     INPUT_OUTPUT_MISMATCH,
+    INTERNAL,
     INVALID_ADDRESS,
     INVALID_COINS,
+    INVALID_REQUEST,
     INVALID_SIGNER,
     MULTIPLE_SENDERS,
     NO_INPUTS,
@@ -86,17 +97,19 @@ def _amino(kind: MessageType) -> Callable[[bytes], object]:
     return lambda data: Msg(kind, kind.kind.decode(data)).amino_json()
 
 
-def of_governance(type: MessageType) -> Handler:
+def of_governance(type: MessageType, handle: Handle) -> Handler:
     """Return the handler of a message that only the account of the module gov can sign."""
 
-    def refuse(context: Context, message: Values) -> None:
+    def handle_checked(context: Context, message: Values) -> bytes | None:
         expected = context.codec.show(module_address("gov"))
-        raise TxError(
-            INVALID_SIGNER,
-            f"invalid authority; expected {expected}, got {message['authority']}",
-        )
+        if message["authority"] != expected:
+            raise TxError(
+                INVALID_SIGNER,
+                f"invalid authority; expected {expected}, got {message['authority']}",
+            )
+        return handle(context, message)
 
-    return Handler(type, refuse)
+    return Handler(type, handle_checked)
 
 
 def _send(context: Context, message: Values) -> None:
@@ -158,5 +171,58 @@ def _check_part(context: Context, name: str, part: dict[str, Any]) -> None:
         raise TxError(INVALID_COINS, coins.show(part["coins"]))
 
 
-BANK_HANDLERS = (Handler(MSG_SEND, _send), Handler(MSG_MULTI_SEND, _multi_send))
-"""Handlers of x/bank."""
+def _update_bank_params(context: Context, message: Values) -> None:
+    params = message["params"]
+    if params["send_enabled"]:
+        text = "use of send_enabled in params is no longer supported"
+        raise TxError(INTERNAL, text)
+    default = params["default_send_enabled"]
+    context.balances.set_send_enabled(default=default, by_denom={})
+
+
+def _set_send_enabled(context: Context, message: Values) -> None:
+    seen = set()
+    for each in message["send_enabled"]:
+        denom = each["denom"]
+        if denom in seen:
+            text = f'duplicate denom entries found for "{denom}"'
+            raise TxError(INVALID_REQUEST, text)
+        seen.add(denom)
+        _check_denom(denom, "SendEnabled")
+    for denom in message["use_default_for"]:
+        _check_denom(denom, "UseDefaultFor")
+    for each in message["send_enabled"]:
+        context.balances.enable(each["denom"], enabled=each["enabled"])
+    for denom in message["use_default_for"]:
+        context.balances.enable(denom, enabled=None)
+
+
+def _check_denom(denom: str, name: str) -> None:
+    try:
+        coins.check_denom(denom)
+    except InvalidCoins as error:
+        text = f'invalid {name} denom "{denom}": {error}'
+        raise TxError(INVALID_REQUEST, text) from None
+
+
+def _update_auth_params(context: Context, message: Values) -> None:
+    expected = context.codec.show(module_address("gov"))
+    if message["authority"] != expected:
+        raise TxError(
+            INTERNAL,
+            "expected gov account as only signer for proposal message; invalid authority;"
+            f" expected {expected}, got {message['authority']}",
+        )
+    params = Params(**message["params"])
+    params.check()
+    context.accounts.set_params(params)
+
+
+BANK_HANDLERS = (
+    Handler(MSG_SEND, _send),
+    Handler(MSG_MULTI_SEND, _multi_send),
+    of_governance(MSG_UPDATE_BANK_PARAMS, _update_bank_params),
+    of_governance(MSG_SET_SEND_ENABLED, _set_send_enabled),
+    Handler(MSG_UPDATE_AUTH_PARAMS, _update_auth_params),
+)
+"""Handlers of x/auth and x/bank."""

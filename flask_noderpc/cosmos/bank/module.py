@@ -43,6 +43,10 @@ class Module:
     routes = ""
     """REST paths of the queries: lines such as ``GET /acme/notes/v1/notes/{author} Note``."""
 
+    def methods(self) -> Mapping[str, Method]:
+        """Return the functions that answer queries, by the path of the gRPC method."""
+        return {f"/{self.service}/{name}": method for name, method in self.queries.items()}
+
     def init_genesis(self, context: Context, state: Item) -> None:
         """Store the module's state of the genesis document; raise
         :exc:`~flask_noderpc.cosmos.bank.genesis_json.InvalidState` if it is invalid."""
@@ -79,7 +83,7 @@ def check_modules(modules: Iterable[Module], handlers: Iterable[Handler]) -> Non
             ("name", module.name),
             *(("account", name) for name in module.accounts),
             *(("message", each.type.type_url) for each in module.handlers),
-            *(("query", f"{module.service}/{name}") for name in module.queries),
+            *(("query", path[1:]) for path in module.methods()),
         ]
         for kind, name in used:
             if owner := taken.get((kind, name)):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from ..bank.context import Context
 from ..bank.genesis_json import Item
 from ..bank.genesis_values import read
-from ..protocol import coins, dec_coins, decimals
+from ..bank.params import read_params
+from ..protocol import coins, dec_coins
 from ..protocol.dec_coins import DecCoin, DecCoins
 from ..protocol.records import encode
 from .records import (
@@ -24,9 +25,7 @@ from .state import ACCOUNT, PARAMS, Distribution
 def init(context: Context, state: Item) -> None:
     """Store the state; raise :exc:`~flask_noderpc.cosmos.bank.genesis_json.InvalidState`."""
     distribution = Distribution(context)
-    params = read(Params, state["params"])
-    if not 0 <= params.community_tax <= decimals.ONE:
-        state["params"]["community_tax"].refuse("expected a number from 0 to 1")
+    params = read_params(Params, state["params"])
     distribution.store.set(PARAMS, encode(params))
     pool = read(FeePool, state["fee_pool"])
     distribution.set_fee_pool(pool)

@@ -6,17 +6,24 @@ from typing import Any
 
 from ..bank.balances import event
 from ..bank.context import Context
-from ..bank.errors import INVALID_ADDRESS, INVALID_COINS, UNAUTHORIZED, TxError
+from ..bank.errors import (
+    INVALID_ADDRESS,
+    INVALID_COINS,
+    INVALID_REQUEST,
+    UNAUTHORIZED,
+    TxError,
+)
 from ..bank.messages import Handler, of_governance
 from ..protocol import coins, dec_coins
 from ..protocol.coins import Coins
 from ..protocol.fields import Values, declared
 from ..protocol.messages import MessageType
 from ..protocol.proto import MESSAGES
+from ..protocol.records import encode
 from . import rewards
-from .errors import NO_COMMISSION, WITHDRAW_ADDRESS_DISABLED
-from .records import AccumulatedCommission, OutstandingRewards
-from .state import ACCOUNT, Distribution
+from .errors import BAD_DISTRIBUTION, NO_COMMISSION, WITHDRAW_ADDRESS_DISABLED
+from .records import AccumulatedCommission, FeePool, OutstandingRewards, Params
+from .state import ACCOUNT, PARAMS, STORE, Distribution
 
 _PACKAGE = "cosmos.distribution.v1beta1"
 
@@ -124,15 +131,42 @@ def _withdraw_commission(context: Context, message: Values) -> bytes:
 def _fund_community_pool(context: Context, message: Values) -> None:
     distribution = Distribution(context)
     depositor = _account(context, message["depositor"], "depositor")
+    distribution.fund_community_pool(depositor, _amount(message))
+
+
+def _amount(message: Values) -> Coins:
     amount: Coins = message["amount"]
     if not amount:
         raise TxError(INVALID_COINS, "amount cannot be nil")
     if not coins.is_valid(amount):
         raise TxError(INVALID_COINS, coins.show(amount))
-    context.balances.send_to_module(depositor, ACCOUNT, amount)
+    return amount
+
+
+def _spend_community_pool(context: Context, message: Values) -> None:
+    amount, recipient = _amount(message), context.codec.parse(message["recipient"])
+    if context.accounts.is_blocked(recipient):
+        shown = message["recipient"]
+        raise TxError(UNAUTHORIZED, f"{shown} is not allowed to receive external funds")
+    distribution = Distribution(context)
     pool = distribution.fee_pool()
-    pool.community_pool = [*dec_coins.add(pool.community_pool, dec_coins.of(amount))]
-    distribution.set_fee_pool(pool)
+    try:
+        left = dec_coins.subtract(pool.community_pool, dec_coins.of(amount))
+    except OverflowError:
+        raise TxError(BAD_DISTRIBUTION) from None
+    context.balances.send_from_module(ACCOUNT, recipient, amount)
+    distribution.set_fee_pool(FeePool([*left]))
+
+
+def _update_params(context: Context, message: Values) -> None:
+    params = Params(**message["params"])
+    if params.base_proposer_reward or params.bonus_proposer_reward:
+        raise TxError(
+            INVALID_REQUEST,
+            "cannot update base or bonus proposer reward because these are deprecated fields",
+        )
+    params.check()
+    context.store(STORE).set(PARAMS, encode(params))
 
 
 def _deposit_rewards(context: Context, message: Values) -> None:
@@ -155,7 +189,7 @@ HANDLERS = (
     Handler(MSG_WITHDRAW_COMMISSION, _withdraw_commission),
     Handler(MSG_FUND_COMMUNITY_POOL, _fund_community_pool),
     Handler(MSG_DEPOSIT_REWARDS, _deposit_rewards),
-    of_governance(MSG_UPDATE_PARAMS),
-    of_governance(MSG_SPEND_COMMUNITY_POOL),
+    of_governance(MSG_UPDATE_PARAMS, _update_params),
+    of_governance(MSG_SPEND_COMMUNITY_POOL, _spend_community_pool),
 )
 """Handlers of x/distribution."""

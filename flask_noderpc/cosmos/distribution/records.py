@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ..bank.params import check_rate
 from ..protocol.dec_coins import DecCoin
 from ..protocol.records import record
 
@@ -17,6 +18,11 @@ class Params:
     base_proposer_reward: int = 0
     bonus_proposer_reward: int = 0
     withdraw_addr_enabled: bool = False
+
+    def check(self) -> None:
+        """Raise :exc:`TxError` for invalid parameters."""
+        texts = {"nil": "must be not nil", "negative": "must be positive"}
+        check_rate("community tax", self.community_tax, **texts)
 
 
 @record("FeePool")

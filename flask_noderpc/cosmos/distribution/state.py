@@ -12,6 +12,8 @@ from typing import TypeVar
 
 from ..bank.context import Context
 from ..bank.errors import TxError
+from ..protocol import dec_coins
+from ..protocol.coins import Coins
 from ..protocol.records import decode, encode
 from ..staking.state import Staking, sized
 from .errors import NO_VALIDATOR_INFO
@@ -69,6 +71,13 @@ class Distribution:
     def set_fee_pool(self, pool: FeePool) -> None:
         """Store the coins of the community."""
         self.store.set(FEE_POOL, encode(pool))
+
+    def fund_community_pool(self, sender: bytes, amount: Coins) -> None:
+        """Send coins to the community's; raise :exc:`TxError`."""
+        self.context.balances.send_to_module(sender, ACCOUNT, amount)
+        pool = self.fee_pool()
+        pool.community_pool = [*dec_coins.add(pool.community_pool, dec_coins.of(amount))]
+        self.set_fee_pool(pool)
 
     def set_proposer(self, address: bytes) -> None:
         """Store the address of the block's proposer."""

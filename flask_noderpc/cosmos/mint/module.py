@@ -9,14 +9,16 @@ from ...protocol.protobuf import message
 from ..bank.accounts import FEE_COLLECTOR
 from ..bank.balances import event
 from ..bank.context import Context
+from ..bank.errors import INTERNAL, TxError
 from ..bank.genesis_json import Item
 from ..bank.genesis_values import read
 from ..bank.messages import of_governance
 from ..bank.module import Module
+from ..bank.params import check_denom, check_positive, check_rate, read_params
 from ..bank.queries.request import QueryContext
 from ..protocol import coins, decimals
 from ..protocol.coins import Coin
-from ..protocol.fields import declared
+from ..protocol.fields import Values, declared
 from ..protocol.messages import MessageType
 from ..protocol.proto import MESSAGES
 from ..protocol.records import decode, encode, record
@@ -28,6 +30,7 @@ _STORE = b"mint/"
 _MINTER, _PARAMS = b"\0", b"\1"
 # Key of the maximum supply, a parameter since SDK 0.54; absent if the supply is unlimited.
 _MAX_SUPPLY = b"max_supply"
+_MOST_BLOCKS = (1 << 63) - 1
 
 
 @record("MintParams")
@@ -41,6 +44,27 @@ class Params:
     inflation_min: int = 0
     goal_bonded: int = 0
     blocks_per_year: int = 0
+
+    def check(self) -> None:
+        """Raise :exc:`TxError` for invalid parameters."""
+        check_denom("mint", self.mint_denom)
+        check_rate("inflation rate change", self.inflation_rate_change)
+        check_rate("max inflation", self.inflation_max)
+        check_rate("min inflation", self.inflation_min)
+        if self.goal_bonded is not None:
+            check_positive("goal bonded", self.goal_bonded, decimals.show(self.goal_bonded))
+        check_rate("goal bonded", self.goal_bonded)
+        check_positive("blocks per year", self.blocks_per_year)
+        if self.blocks_per_year > _MOST_BLOCKS:
+            text = f"{self.blocks_per_year}, maximum value is: {_MOST_BLOCKS}"
+            raise TxError(INTERNAL, f"blocks per year too large: {text}")
+        if self.inflation_max < self.inflation_min:
+            most, least = decimals.show(self.inflation_max), decimals.show(self.inflation_min)
+            raise TxError(
+                INTERNAL,
+                f"max inflation ({most}) must be greater than or equal to min inflation"
+                f" ({least})",
+            )
 
 
 @record("Minter")
@@ -62,6 +86,12 @@ MSG_UPDATE_PARAMS = MessageType(
     ),
     "cosmos-sdk/x/mint/MsgUpdateParams",
 )
+
+
+def _update_params(context: Context, given: Values) -> None:
+    params = Params(**given["params"])
+    params.check()
+    context.store(_STORE).set(_PARAMS, encode(params))
 
 
 def _minter(context: Context) -> Minter:
@@ -143,7 +173,7 @@ class MintModule(Module):
     name = _NAME
     service = "cosmos.mint.v1beta1.Query"
     accounts = MappingProxyType({_NAME: ("minter",)})
-    handlers = (of_governance(MSG_UPDATE_PARAMS),)
+    handlers = (of_governance(MSG_UPDATE_PARAMS, _update_params),)
     queries = MappingProxyType(
         {
             "AnnualProvisions": _query_provisions,
@@ -154,18 +184,8 @@ class MintModule(Module):
     routes = ROUTES
 
     def init_genesis(self, context: Context, state: Item) -> None:
-        params, minter = read(Params, state["params"]), read(Minter, state["minter"])
-        given = state["params"]
-        given["mint_denom"].read(lambda _: coins.check_denom(params.mint_denom), "a denom")
-        for name in ("goal_bonded", "blocks_per_year"):
-            if getattr(params, name) <= 0:
-                given[name].refuse("expected more than 0")
-        for name in ("inflation_rate_change", "inflation_max", "inflation_min", "goal_bonded"):
-            if getattr(params, name) > decimals.ONE:
-                given[name].refuse("expected a number from 0 to 1")
-        if params.inflation_min > params.inflation_max:
-            given["inflation_min"].refuse("expected at most inflation_max")
-        store, maximum = context.store(_STORE), _max_supply(given["max_supply"])
+        params, minter = read_params(Params, state["params"]), read(Minter, state["minter"])
+        store, maximum = context.store(_STORE), _max_supply(state["params"]["max_supply"])
         if maximum:
             store.set(_MAX_SUPPLY, b"%d" % maximum)
         store.set(_MINTER, encode(minter))

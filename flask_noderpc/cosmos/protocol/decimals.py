@@ -5,6 +5,8 @@ A decimal number is an ``int``, in units of 10^-18.
 
 from __future__ import annotations
 
+import re
+
 PLACES = 18
 ONE = 10**PLACES
 """The number 1."""
@@ -12,6 +14,9 @@ ONE = 10**PLACES
 _HALF = ONE // 2
 # The SDK panics above 2^256.
 _LIMIT = ONE << 256
+# Go's big.Int accepts a sign, which may follow the one of the decimal number.
+_DIGITS = re.compile(r"[+-]?[0-9]+", re.ASCII)
+_MAX_DIGITS = 200
 
 
 def of(value: int) -> int:
@@ -90,3 +95,28 @@ def show(value: int) -> str:
     """Return the SDK's text, such as ``0.100000000000000000``."""
     digits = f"{abs(value):0{PLACES + 1}d}"
     return f"{'-' if value < 0 else ''}{digits[:-PLACES]}.{digits[-PLACES:]}"
+
+
+def parse(text: str) -> int:
+    """Return the number of a text such as ``-0.5``; raise :exc:`ValueError` with the SDK's
+    text."""
+    unsigned = text.removeprefix("-")
+    if not unsigned:
+        raise ValueError("decimal string cannot be empty")
+    whole, *fractions = unsigned.split(".")
+    if len(fractions) > 1:
+        raise ValueError("invalid decimal string")
+    fraction = fractions[0] if fractions else ""
+    if fractions and not (whole and fraction):
+        raise ValueError("invalid decimal length")
+    if (over := len(fraction.encode()) - PLACES) > 0:
+        raise ValueError(
+            f"value '{unsigned}' exceeds max precision by {-over} decimal places: max precision"
+            f" {PLACES}"
+        )
+    digits = whole + fraction.ljust(PLACES, "0")
+    if not _DIGITS.fullmatch(digits):
+        raise ValueError(f"failed to set decimal string with base 10: {digits}")
+    if len(digits) > _MAX_DIGITS or abs(int(digits)) > _LIMIT:
+        raise ValueError("out of range: invalid decimal string")
+    return -int(digits) if text.startswith("-") else int(digits)

@@ -17,7 +17,7 @@ from ...domain.time import SECOND, to_text
 from ...protocol.protobuf import Malformed, Message, int64
 from . import decimals
 from .coins import Coin, parse_amount, parse_integer
-from .proto import MESSAGES
+from .proto import ENUMS, MESSAGES
 
 VARINT, FIXED64, BYTES, START_GROUP, END_GROUP, FIXED32 = range(6)
 _NAMES = ("varint", "fixed64", "bytes", "start_group", "end_group", "fixed32")
@@ -203,6 +203,8 @@ DECIMAL = Scalar(
 """Decimal numbers in units of 10^-18, ``None`` if absent; repeated ones are not supported."""
 INT64 = replace(UINT, read=lambda message, number: int64(message.integer(number)))
 """Signed integers of 64 bits as ``int``; repeated ones are not supported."""
+ENUM = replace(UINT, read=lambda message, number: int32(message.integer(number)), amino=int)
+"""Numbers of an enum as ``int``; repeated ones are not supported."""
 
 _UINT32 = (1 << 32) - 1
 # The first second of year 1 and the last of year 9999.
@@ -255,6 +257,10 @@ _TYPES: dict[str, Scalar | Kind] = {
 }
 
 
+def _type(name: str) -> Scalar | Kind:
+    return ENUM if name in ENUMS else _TYPES.get(name, UINT)
+
+
 def declared(
     go_name: str,
     name: str,
@@ -275,7 +281,7 @@ def declared(
         {
             f.number: Field(
                 f.attribute,
-                types.get(f.attribute, _TYPES.get(f.type, UINT)),
+                types.get(f.attribute) or _type(f.type),
                 f.repeated,
                 signer=f.attribute == signer,
                 always=(f.repeated and f.attribute not in omits) or f.mark == "!",

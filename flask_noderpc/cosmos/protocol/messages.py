@@ -1,4 +1,4 @@
-"""Message types of transactions, and the messages of the module bank."""
+"""Message types of transactions, and the messages of the modules auth and bank."""
 
 from __future__ import annotations
 
@@ -84,4 +84,38 @@ MSG_MULTI_SEND = MessageType(
         outputs=declared("*types.Output", "Output"),
     ),
     "cosmos-sdk/MsgMultiSend",
+)
+_SEND_ENABLED = declared("*types.SendEnabled", "SendEnabled")
+MSG_UPDATE_BANK_PARAMS = MessageType(
+    "/cosmos.bank.v1beta1.MsgUpdateParams",
+    declared(
+        "*types.MsgUpdateParams",
+        "cosmos.bank.v1beta1.MsgUpdateParams",
+        signer="authority",
+        params=declared(
+            "*types.Params", "BankParams", omits=("send_enabled",), send_enabled=_SEND_ENABLED
+        ),
+    ),
+    "cosmos-sdk/x/bank/MsgUpdateParams",
+)
+MSG_SET_SEND_ENABLED = MessageType(
+    "/cosmos.bank.v1beta1.MsgSetSendEnabled",
+    declared(
+        "*types.MsgSetSendEnabled",
+        "cosmos.bank.v1beta1.MsgSetSendEnabled",
+        signer="authority",
+        omits=("send_enabled", "use_default_for"),
+        send_enabled=_SEND_ENABLED,
+    ),
+    "cosmos-sdk/MsgSetSendEnabled",
+)
+MSG_UPDATE_AUTH_PARAMS = MessageType(
+    "/cosmos.auth.v1beta1.MsgUpdateParams",
+    declared(
+        "*types.MsgUpdateParams",
+        "cosmos.auth.v1beta1.MsgUpdateParams",
+        signer="authority",
+        params=declared("*types.Params", "AuthParams"),
+    ),
+    "cosmos-sdk/x/auth/MsgUpdateParams",
 )

@@ -108,6 +108,15 @@ message bank.SendEnabledResponse {
 message cosmos.bank.v1beta1.MsgSend {
   string from_address = 1; string to_address = 2; repeated Coin amount = 3;
 }
+message cosmos.bank.v1beta1.MsgUpdateParams { string authority = 1; BankParams! params = 2; }
+message cosmos.bank.v1beta1.MsgUpdateParamsResponse { }
+message cosmos.bank.v1beta1.MsgSetSendEnabled {
+  string authority = 1; repeated SendEnabled send_enabled = 2;
+  repeated string use_default_for = 3;
+}
+message cosmos.bank.v1beta1.MsgSetSendEnabledResponse { }
+message cosmos.auth.v1beta1.MsgUpdateParams { string authority = 1; AuthParams! params = 2; }
+message cosmos.auth.v1beta1.MsgUpdateParamsResponse { }
 message Input { string address = 1; repeated Coin coins = 2; }
 message Output { string address = 1; repeated Coin coins = 2; }
 message cosmos.bank.v1beta1.MsgMultiSend {

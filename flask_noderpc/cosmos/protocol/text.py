@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...protocol.protobuf import Message
-from .proto import MESSAGES, NUMBERS
+from .proto import ENUMS, MESSAGES, NUMBERS
 
 
 def compact(name: str, data: bytes) -> str:
@@ -13,11 +13,17 @@ def compact(name: str, data: bytes) -> str:
         if field.type in MESSAGES:
             for each in given.blobs(field.number):
                 found += f"{field.name}:<{compact(field.type, each)}> "
-        elif field.type in (*NUMBERS, "bool"):
+        elif field.type in (*NUMBERS, "bool", *ENUMS):
             number = given.integer(field.number)
             if number:
-                found += f"{field.name}:{number if field.type != 'bool' else 'true'} "
+                found += f"{field.name}:{_shown(field.type, number)} "
         else:
             for each in given.blobs(field.number):
                 found += f'{field.name}:"{each.decode(errors="replace")}" '
     return found
+
+
+def _shown(kind: str, number: int) -> str:
+    if kind == "bool":
+        return "true"
+    return ENUMS.get(kind, {}).get(number, str(number))

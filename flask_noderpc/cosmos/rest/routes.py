@@ -15,6 +15,7 @@ from ..authz import proto as authz
 from ..distribution import proto as distribution
 from ..evidence import proto as evidence
 from ..feegrant import proto as feegrant
+from ..gov import proto as gov
 from ..mint import proto as mint
 from ..protocol.proto import MESSAGES
 from ..slashing import proto as slashing
@@ -150,6 +151,8 @@ def _routes() -> Iterator[Route]:
         yield from parse(module, service, f"{http_method} {template} {name}")
     for module, rows in _MODULES.items():
         yield from parse(module, f"cosmos.{module}.v1beta1.Query", rows)
+    yield from parse("gov", "cosmos.gov.v1.Query", gov.ROUTES)
+    yield from parse("gov.v1beta1", "cosmos.gov.v1beta1.Query", gov.LEGACY_ROUTES)
 
 
 ROUTES = tuple(_routes())

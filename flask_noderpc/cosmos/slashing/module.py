@@ -12,9 +12,9 @@ from ..bank.genesis_json import Item
 from ..bank.genesis_values import read
 from ..bank.messages import Handler, of_governance
 from ..bank.module import Module
+from ..bank.params import read_params
 from ..bank.queries.pages import Page, encode_page
 from ..bank.queries.request import QueryContext, invalid, not_found
-from ..protocol import decimals
 from ..protocol.fields import Values, declared
 from ..protocol.messages import MessageType
 from ..protocol.proto import MESSAGES
@@ -44,6 +44,12 @@ MSG_UPDATE_PARAMS = MessageType(
     ),
     "cosmos-sdk/x/slashing/MsgUpdateParams",
 )
+
+
+def _update_params(context: Context, given: Values) -> None:
+    params = Params(**given["params"])
+    params.check()
+    context.store(STORE).set(PARAMS, encode(params))
 
 
 def _unjail(context: Context, given: Values) -> None:
@@ -81,26 +87,12 @@ def _store_key(slashing: Slashing, validator: Validator) -> None:
     slashing.store.set(KEYS + sized(validator.consensus_address), key)
 
 
-def _check_params(params: Params, given: Item) -> None:
-    if params.signed_blocks_window <= 0:
-        given["signed_blocks_window"].refuse("expected more than 0")
-    if params.downtime_jail_duration <= 0:
-        given["downtime_jail_duration"].refuse("expected more than 0")
-    for name in (
-        "min_signed_per_window",
-        "slash_fraction_double_sign",
-        "slash_fraction_downtime",
-    ):
-        if not 0 <= getattr(params, name) <= decimals.ONE:
-            given[name].refuse("expected a number from 0 to 1")
-
-
 class SlashingModule(Module, StakingHooks):
     """Blocks that validators sign or miss, and penalties."""
 
     name = "slashing"
     service = "cosmos.slashing.v1beta1.Query"
-    handlers = (Handler(MSG_UNJAIL, _unjail), of_governance(MSG_UPDATE_PARAMS))
+    handlers = (Handler(MSG_UNJAIL, _unjail), of_governance(MSG_UPDATE_PARAMS, _update_params))
     queries = MappingProxyType(
         {"Params": _params, "SigningInfo": _signing_info, "SigningInfos": _signing_infos}
     )
@@ -114,8 +106,7 @@ class SlashingModule(Module, StakingHooks):
         for each in state["signing_infos"]:
             address = each["address"].read(parse, "an address")
             slashing.set_info(address, read(SigningInfo, each["validator_signing_info"]))
-        params = read(Params, state["params"])
-        _check_params(params, state["params"])
+        params = read_params(Params, state["params"])
         for each in state["missed_blocks"]:
             address = each["address"].read(parse, "an address")
             for missed in each["missed_blocks"]:

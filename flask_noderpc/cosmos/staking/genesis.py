@@ -8,6 +8,7 @@ from dataclasses import replace
 from ..bank.context import Context
 from ..bank.genesis_json import Item
 from ..bank.genesis_values import read
+from ..bank.params import read_params
 from ..protocol import coins, decimals
 from ..protocol.coins import Coin
 from ..protocol.records import encode
@@ -30,7 +31,7 @@ def init(context: Context, state: Item) -> None:
     # SDK: the state begins at height 0, also if the first block has another height.
     context = replace(context, environment=replace(context.environment, height=0))
     staking = Staking(context)
-    params = _params(state["params"])
+    params = read_params(Params, state["params"])
     staking.store.set(PARAMS, encode(params))
     staking.set_last_total_power(state["last_total_power"].whole_number(63))
     for rotation in state["pending_consensus_key_rotations"]:
@@ -46,17 +47,6 @@ def init(context: Context, state: Item) -> None:
         _set_last_powers(staking, state)
     else:
         context.validator_updates += validators.apply_powers(staking)
-
-
-def _params(given: Item) -> Params:
-    params = read(Params, given)
-    given["bond_denom"].read(lambda _: coins.check_denom(params.bond_denom), "a denomination")
-    for name in ("unbonding_time", "max_validators", "max_entries"):
-        if not getattr(params, name):
-            given[name].refuse("expected more than 0")
-    if params.min_commission_rate > decimals.ONE:
-        given["min_commission_rate"].refuse("expected a number from 0 to 1")
-    return params
 
 
 def _validator(staking: Staking, given: Item) -> Validator:

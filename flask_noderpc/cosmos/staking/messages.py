@@ -23,6 +23,7 @@ from ..protocol.coins import Coin
 from ..protocol.fields import AnyValue, Values, declared
 from ..protocol.messages import MessageType
 from ..protocol.proto import MESSAGES
+from ..protocol.records import encode
 from . import delegations, validators
 from .errors import (
     CHANGE_RATE_ABOVE_MAX,
@@ -47,11 +48,12 @@ from .records import (
     Commission,
     CommissionRates,
     Description,
+    Params,
     UnbondingDelegation,
     UnbondingEntry,
     Validator,
 )
-from .state import Staking
+from .state import PARAMS, STORE, Staking
 
 _PACKAGE = "cosmos.staking.v1beta1"
 _DAY = 24 * 3600 * SECOND
@@ -442,6 +444,12 @@ def _cancel_unbonding(context: Context, message: Values) -> None:
     )
 
 
+def _update_params(context: Context, message: Values) -> None:
+    params = Params(**message["params"])
+    params.check()
+    context.store(STORE).set(PARAMS, encode(params))
+
+
 HANDLERS = (
     Handler(MSG_CREATE_VALIDATOR, _create_validator),
     Handler(MSG_EDIT_VALIDATOR, _edit_validator),
@@ -449,6 +457,6 @@ HANDLERS = (
     Handler(MSG_UNDELEGATE, _undelegate),
     Handler(MSG_BEGIN_REDELEGATE, _begin_redelegate),
     Handler(MSG_CANCEL_UNBONDING, _cancel_unbonding),
-    of_governance(MSG_UPDATE_PARAMS),
+    of_governance(MSG_UPDATE_PARAMS, _update_params),
 )
 """Handlers of x/staking."""

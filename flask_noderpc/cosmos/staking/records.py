@@ -11,6 +11,7 @@ from ...domain.validator import ED25519, PublicKey, ValidatorUpdate
 from ...protocol.comet import key_types
 from ...protocol.protobuf import Message
 from ..bank.errors import TxError
+from ..bank.params import check_denom, check_positive, check_rate
 from ..protocol import decimals
 from ..protocol.fields import AnyValue
 from ..protocol.records import record
@@ -270,3 +271,12 @@ class Params:
     historical_entries: int = 0
     bond_denom: str = ""
     min_commission_rate: int = 0
+
+    def check(self) -> None:
+        """Raise :exc:`TxError` for invalid parameters."""
+        check_positive("unbonding time", self.unbonding_time)
+        check_positive("max validators", self.max_validators)
+        check_positive("max entries", self.max_entries)
+        check_denom("bond", self.bond_denom)
+        large = "cannot be greater than 100%"
+        check_rate("minimum commission rate", self.min_commission_rate, large=large)

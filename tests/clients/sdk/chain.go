@@ -2,6 +2,7 @@ package main
 
 import (
 	"path/filepath"
+	"slices"
 
 	runtimemodule "cosmossdk.io/api/cosmos/app/runtime/v1alpha1"
 	appv1alpha1 "cosmossdk.io/api/cosmos/app/v1alpha1"
@@ -13,6 +14,7 @@ import (
 	evidencemodule "cosmossdk.io/api/cosmos/evidence/module/v1"
 	feegrantmodule "cosmossdk.io/api/cosmos/feegrant/module/v1"
 	genutilmodule "cosmossdk.io/api/cosmos/genutil/module/v1"
+	govmodule "cosmossdk.io/api/cosmos/gov/module/v1"
 	mintmodule "cosmossdk.io/api/cosmos/mint/module/v1"
 	slashingmodule "cosmossdk.io/api/cosmos/slashing/module/v1"
 	stakingmodule "cosmossdk.io/api/cosmos/staking/module/v1"
@@ -42,6 +44,7 @@ import (
 	_ "github.com/cosmos/cosmos-sdk/x/consensus"
 	_ "github.com/cosmos/cosmos-sdk/x/distribution"
 	_ "github.com/cosmos/cosmos-sdk/x/genutil"
+	_ "github.com/cosmos/cosmos-sdk/x/gov"
 	_ "github.com/cosmos/cosmos-sdk/x/mint"
 	_ "github.com/cosmos/cosmos-sdk/x/slashing"
 	_ "github.com/cosmos/cosmos-sdk/x/staking"
@@ -147,6 +150,14 @@ func modules(given options) depinject.Config {
 		order.InitGenesis = append(order.InitGenesis, "feegrant", "authz")
 		parts["authz"] = &authzmodule.Module{}
 		parts["feegrant"] = &feegrantmodule.Module{}
+	}
+	if given.gov {
+		order.EndBlockers = append([]string{"gov"}, order.EndBlockers...)
+		at := slices.Index(order.InitGenesis, "mint")
+		order.InitGenesis = slices.Insert(order.InitGenesis, at, "gov")
+		accounts = append(accounts,
+			&authmodule.ModuleAccountPermission{Account: "gov", Permissions: []string{"burner"}})
+		parts["gov"] = &govmodule.Module{}
 	}
 	parts["runtime"] = order
 	parts["auth"] = &authmodule.Module{Bech32Prefix: prefix, ModuleAccountPermissions: accounts}

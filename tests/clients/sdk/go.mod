@@ -22,6 +22,11 @@ require google.golang.org/protobuf v1.36.10
 require cosmossdk.io/x/feegrant v0.2.0
 
 require (
+	github.com/chzyer/readline v1.5.1 // indirect
+	github.com/manifoldco/promptui v0.9.0 // indirect
+)
+
+require (
 	cosmossdk.io/collections v1.3.1 // indirect
 	cosmossdk.io/core v0.11.3 // indirect
 	cosmossdk.io/errors v1.0.2 // indirect

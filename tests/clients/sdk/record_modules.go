@@ -28,6 +28,7 @@ import (
 	banktypes "github.com/cosmos/cosmos-sdk/x/bank/types"
 	distrtypes "github.com/cosmos/cosmos-sdk/x/distribution/types"
 	genutiltypes "github.com/cosmos/cosmos-sdk/x/genutil/types"
+	govtypes "github.com/cosmos/cosmos-sdk/x/gov/types"
 	slashingtypes "github.com/cosmos/cosmos-sdk/x/slashing/types"
 	stakingtypes "github.com/cosmos/cosmos-sdk/x/staking/types"
 	"github.com/cosmos/gogoproto/proto"
@@ -219,6 +220,9 @@ func newModulesWorld(parts options) (*world, error) {
 	slashing.Params.DowntimeJailDuration = jailTime
 	state[slashingtypes.ModuleName] = empty.codec.MustMarshalJSON(slashing)
 
+	if parts.gov {
+		state[govtypes.ModuleName] = empty.codec.MustMarshalJSON(govGenesis())
+	}
 	if err := made.addGenesisTxs(empty, state); err != nil {
 		return nil, err
 	}
@@ -449,6 +453,9 @@ func (n *network) dump() {
 		distrtypes.ModuleName, "mint", slashingtypes.ModuleName, "evidence"}
 	if n.world.options.grants {
 		names = append(names, "feegrant", "authz")
+	}
+	if n.world.options.gov {
+		names = append(names, "gov")
 	}
 	exported := must(n.ModuleManager.ExportGenesisForModules(ctx, n.codec, names))
 	found := modulesDump{Export: exported, Rewards: map[string]json.RawMessage{}}

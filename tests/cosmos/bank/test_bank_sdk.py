@@ -30,7 +30,6 @@ from ...clients.record_bank import RECORDING
 from .test_bank_recording import shown
 
 _GO = "Go's protobuf has it with a no-break space or not, by chance of its build"
-_MODULES = "messages of governance to these modules are unknown here"
 _MODE = "a sign mode that is refused here, whose signature the SDK would check"
 
 # Members that differ in a scenario, with the reason.
@@ -42,14 +41,6 @@ DIFFERENCES = {
     "sign mode textual": ({"log", "gas_used"}, _MODE),
     "sign mode direct aux": ({"log"}, _MODE),
     "sign mode of several keys": ({"log"}, "gogoproto's text of a group"),
-    "bank's parameters by bob": (
-        {"code", "codespace", "log", "gas_wanted", "gas_used", "events"},
-        _MODULES,
-    ),
-    "bank's coins of sends by bob": (
-        {"code", "codespace", "log", "gas_wanted", "gas_used", "events"},
-        _MODULES,
-    ),
 }
 
 _PATHS = "a path of the SDK's program, which no wallet asks for"

@@ -28,7 +28,7 @@ from flask_noderpc.domain.validator import ValidatorSet
 from flask_noderpc.protocol.comet.genesis import read_genesis
 from flask_noderpc.testing.chains import DictState
 
-from ...clients import record_grants, record_modules
+from ...clients import record_gov, record_grants, record_modules
 
 Json = Any
 
@@ -43,7 +43,11 @@ NOT_EXPORTED = (
 OWN = (b"consensus/", b"head", b"old/", b"written/")
 
 
-_RECORDINGS = {"main": record_modules.RECORDING, "grants": record_grants.RECORDING}
+_RECORDINGS = {
+    "main": record_modules.RECORDING,
+    "grants": record_grants.RECORDING,
+    "gov": record_gov.RECORDING,
+}
 
 
 @cache

@@ -33,6 +33,7 @@ def sent(node: BankNode, who: int, *messages: bytes, granter: str = "", fee: int
         chain_id=node.chain.reads.genesis().chain_id,
         fee=(coin(fee, "stake"),),
         more_fee=string(4, granter) if granter else b"",
+        gas=400_000,
     ).signed()
     check = node.chain.mempool.submit(raw)
     if check.code:

@@ -93,9 +93,7 @@ STORES = {"acc": ACCOUNTS, "bank": BANK}
 def of_modules(modules: Iterable[Module]) -> Mapping[str, Method]:
     """Return the query methods of a chain with these modules, by path."""
     return METHODS | {
-        f"/{module.service}/{name}": method
-        for module in modules
-        for name, method in module.queries.items()
+        path: method for module in modules for path, method in module.methods().items()
     }
 
 

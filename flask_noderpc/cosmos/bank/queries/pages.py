@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from ....protocol.protobuf import Message, blob, integer, message
 from ..errors import INVALID_REQUEST, PANIC, TxError
@@ -72,6 +73,33 @@ class Page:
         total = seen if self.counts and (is_plain or self.offset <= seen) else 0
         return chosen, blob(1, following) + integer(2, total)
 
+    def select_from_collection(
+        self, pairs: Iterable[Pair], keeps: Keeps
+    ) -> tuple[list[Pair], bytes]:
+        """Return the same as :meth:`select` for one of the SDK's collections of which only some
+        pairs are asked; SDK: ``CollectionFilteredPaginate``.
+
+        The offset counts all pairs; the total is the sum of the kept pairs and the offset.
+        """
+        ordered = self._from_key(pairs, is_plain=False)
+        skipped = list(islice(ordered, self.offset))
+        if len(skipped) < self.offset:
+            return [], b""
+        chosen: list[Pair] = []
+        following, count = b"", 0
+        for pair in ordered:
+            # A page that begins at a key ends before a kept pair, others before any pair.
+            is_kept = (count < self.limit or bool(self.key) or self.counts) and keeps(*pair)
+            if count < self.limit:
+                chosen += [pair] * is_kept
+            elif count == self.limit and (is_kept or not self.key):
+                following = pair[0]
+                if not self.counts:
+                    break
+            count += is_kept
+        total = count + self.offset if self.counts else 0
+        return chosen, blob(1, following) + integer(2, total)
+
     def _from_key(self, pairs: Iterable[Pair], *, is_plain: bool) -> Iterator[Pair]:
         size = len(self.key)
         if self.is_reverse and is_plain and size:
@@ -99,17 +127,24 @@ def _until_first_from(key: bytes, pairs: list[Pair]) -> list[Pair]:
     return pairs
 
 
+def _keep_all(key: bytes, value: bytes) -> bool:
+    return True
+
+
 def encode_page(
     page: Page,
     pairs: Iterable[Pair],
     entry: Callable[[bytes, bytes], bytes],
     number: int = 2,
     *,
-    keeps: Keeps = lambda key, value: True,
+    keeps: Keeps | None = None,
     is_plain: bool = False,
 ) -> bytes:
     """Return the encoded response for a page: ``entry`` of each pair that ``keeps`` does not
     refuse as field 1, and the ``PageResponse`` as field ``number``."""
-    chosen, response = page.select(pairs, keeps, is_plain=is_plain)
+    if keeps is not None and not is_plain:
+        chosen, response = page.select_from_collection(pairs, keeps)
+    else:
+        chosen, response = page.select(pairs, keeps or _keep_all, is_plain=is_plain)
     found = b"".join(message(1, entry(key, value)) for key, value in chosen)
     return found + message(number, response)

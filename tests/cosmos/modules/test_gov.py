@@ -1,0 +1,227 @@
+"""Proposals on a running node, and genesis documents with proposals."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from typing import Any
+
+import pytest
+
+from flask_noderpc.cosmos.bank import Bank, dev
+from flask_noderpc.cosmos.bank.accounts import module_address
+from flask_noderpc.cosmos.protocol import bech32
+from flask_noderpc.cosmos.testing import BankNode
+from flask_noderpc.domain.genesis import Genesis
+from flask_noderpc.errors import ConfigurationError
+from flask_noderpc.testing.chains import GENESIS_TIME, DictState
+
+from ..bank.bank_txs import CHAIN_ID
+from .test_faults import rest
+from .test_grants import balance, message, sent
+
+V1, V1BETA1 = "cosmos.gov.v1", "cosmos.gov.v1beta1"
+PATH, LEGACY_PATH = "/cosmos/gov/v1/proposals", "/cosmos/gov/v1beta1/proposals"
+DEPOSIT = [{"denom": "stake", "amount": "10000000"}]
+AUTHORITY = bech32.encode("cosmos", module_address("gov"))
+
+
+def end_votes(node: BankNode) -> None:
+    """Make the block at which the votes of a development chain end."""
+    node.increase_time(31)
+    node.mine()
+
+
+def accepted(node: BankNode, *messages: dict[str, Any]) -> dict[str, Any]:
+    """Propose messages, let the validator accept them, and return the proposal."""
+    fields = {
+        "messages": list(messages),
+        "initial_deposit": DEPOSIT,
+        "proposer": node.accounts[1],
+        "title": "Title",
+        "summary": "Summary",
+        "metadata": "Metadata",
+    }
+    result = sent(node, 1, message("MsgSubmitProposal", fields, V1))
+    assert result.code == 0, result.log
+    (number,) = (
+        attribute.value.decode()
+        for event in result.events
+        for attribute in event.attributes
+        if event.type == "submit_proposal" and attribute.key == b"voting_period_start"
+    )
+    vote = {"proposal_id": number, "voter": node.accounts[0], "option": "VOTE_OPTION_YES"}
+    assert sent(node, 0, message("MsgVote", vote, V1)).code == 0
+    end_votes(node)
+    return dict(rest(node, f"{PATH}/{number}")["proposal"])
+
+
+def test_an_accepted_proposal_changes_parameters(noderpc_bank: BankNode) -> None:
+    node = noderpc_bank
+    params = rest(node, "/cosmos/staking/v1beta1/params")["params"]
+    params["unbonding_time"], params["max_validators"] = "90s", 7
+    update = {
+        "@type": "/cosmos.staking.v1beta1.MsgUpdateParams",
+        "authority": AUTHORITY,
+        "params": params,
+    }
+    before = balance(node, node.accounts[1])
+
+    done = accepted(node, update)
+
+    assert done["status"] == "PROPOSAL_STATUS_PASSED"
+    assert done["messages"] == [update]
+    assert done["final_tally_result"]["yes_count"] == "10000000"
+    assert rest(node, "/cosmos/staking/v1beta1/params")["params"] == params
+    # The deposit was returned; only the fee is gone.
+    assert balance(node, node.accounts[1]) == before - 500
+
+
+def test_a_proposal_that_fails_changes_nothing(noderpc_bank: BankNode) -> None:
+    node = noderpc_bank
+    to = node.accounts[5]
+    pay, pay_more = (
+        {
+            "@type": "/cosmos.distribution.v1beta1.MsgCommunityPoolSpend",
+            "authority": AUTHORITY,
+            "recipient": to,
+            "amount": [{"denom": "stake", "amount": amount}],
+        }
+        for amount in ("1", "1000000000")
+    )
+    fund = {"amount": DEPOSIT, "depositor": node.accounts[2]}
+    package = "cosmos.distribution.v1beta1"
+    assert sent(node, 2, message("MsgFundCommunityPool", fund, package)).code == 0
+    before = balance(node, to)
+
+    done = accepted(node, pay, pay_more)
+
+    assert done["status"] == "PROPOSAL_STATUS_FAILED"
+    assert "does not have sufficient coins" in done["failed_reason"]
+    assert balance(node, to) == before
+    assert accepted(node, pay)["status"] == "PROPOSAL_STATUS_PASSED"
+    assert balance(node, to) == before + 1
+
+
+def test_text_of_v1beta1_is_shown_in_both_versions(noderpc_bank: BankNode) -> None:
+    node = noderpc_bank
+    proposer = node.accounts[1]
+    content = {"@type": f"/{V1BETA1}.TextProposal", "title": "Title", "description": "Text"}
+    fields = {"content": content, "initial_deposit": DEPOSIT, "proposer": proposer}
+    assert sent(node, 1, message("MsgSubmitProposal", fields, V1BETA1)).code == 0
+    parts = [
+        {"option": "VOTE_OPTION_YES", "weight": "0.7"},
+        {"option": "VOTE_OPTION_ABSTAIN", "weight": "0.3"},
+    ]
+    vote = {"proposal_id": "1", "voter": node.accounts[0], "options": parts}
+    assert sent(node, 0, message("MsgVoteWeighted", vote, V1BETA1)).code == 0
+
+    shown = [{**each, "weight": f"{each['weight']:0<20}"} for each in parts]
+    voter = {"proposal_id": "1", "voter": node.accounts[0]}
+    assert rest(node, f"{PATH}/1/votes/{node.accounts[0]}") == {
+        "vote": {**voter, "options": shown, "metadata": ""}
+    }
+    assert rest(node, f"{LEGACY_PATH}/1/votes")["votes"] == [
+        {**voter, "option": "VOTE_OPTION_UNSPECIFIED", "options": shown}
+    ]
+    tally = {"yes": "7000000", "abstain": "3000000", "no": "0", "no_with_veto": "0"}
+    assert rest(node, f"{LEGACY_PATH}/1/tally") == {"tally": tally}
+    deposit = {"proposal_id": "1", "depositor": proposer, "amount": DEPOSIT}
+    assert rest(node, f"{PATH}/1/deposits")["deposits"] == [deposit]
+    assert rest(node, f"{LEGACY_PATH}/1/deposits/{proposer}") == {"deposit": deposit}
+    end_votes(node)
+    (proposal,) = rest(node, f"{PATH}?proposal_status=3")["proposals"]
+    assert proposal["messages"] == [
+        {
+            "@type": f"/{V1}.MsgExecLegacyContent",
+            "content": content,
+            "authority": AUTHORITY,
+        }
+    ]
+    (legacy,) = rest(node, f"{LEGACY_PATH}?proposal_status=PROPOSAL_STATUS_PASSED")["proposals"]
+    assert legacy["content"] == content
+    assert legacy["final_tally_result"] == tally
+    assert rest(node, f"{LEGACY_PATH[:-9]}params/tallying")["tally_params"] == {
+        "quorum": "0.334000000000000000",
+        "threshold": "0.500000000000000000",
+        "veto_threshold": "0.334000000000000000",
+    }
+
+
+def began(**changes: Any) -> Bank:
+    """Begin a chain whose genesis state has these members of gov."""
+    state = json.loads(dev.app_state("cosmos"))
+    own = json.loads(dev.app_state("cosmos", modules=True))["gov"]
+    own["params"] |= changes.get("params", {})
+    state["gov"] = {**own, **changes, "params": own["params"]}
+    bank = Bank(DictState())
+    bank.init_chain(Genesis(CHAIN_ID, GENESIS_TIME, app_state=json.dumps(state).encode()))
+    return bank
+
+
+def test_a_genesis_document_may_have_proposals() -> None:
+    began(
+        constitution="Words",
+        starting_proposal_id="8",
+        proposals=[
+            {
+                "id": "7",
+                "messages": [
+                    {
+                        "@type": "/cosmos.slashing.v1beta1.MsgUpdateParams",
+                        "authority": AUTHORITY,
+                        # Values of proposals need not be valid.
+                        "params": {
+                            "downtime_jail_duration": "-1.5s",
+                            "slash_fraction_downtime": "-0.1",
+                        },
+                    },
+                    {
+                        "@type": "/cosmos.staking.v1beta1.MsgCreateValidator",
+                        "pubkey": {
+                            "@type": "/cosmos.crypto.ed25519.PubKey",
+                            "key": b64encode(bytes(32)).decode(),
+                        },
+                    },
+                ],
+                "status": "PROPOSAL_STATUS_VOTING_PERIOD",
+                "voting_end_time": "2999-01-01T00:00:00Z",
+            }
+        ],
+        votes=[{"proposal_id": "7", "voter": dev.dev_addresses()[1], "options": []}],
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"starting_proposal_id": "0"}, "starting_proposal_id: expected more than 0"),
+        ({"params": {"quorum": "1.1"}}, "params: quorom too large: 1.1"),
+        ({"params": {"quorum": None}}, "params: invalid quorum string: decimal string"),
+        ({"params": {"voting_period": "0s"}}, "params: voting period must be positive: 0s"),
+        ({"params": {"expedited_voting_period": "30s"}}, "period 30s must be strictly less"),
+        ({"params": {"min_deposit": []}}, "params: invalid minimum deposit: "),
+        ({"params": {"proposal_cancel_dest": "cosmos1"}}, "address is invalid: cosmos1"),
+        ({"deposits": [{"depositor": "nobody"}]}, "gov.deposits[0].depositor: decoding bech32"),
+        (
+            {"deposits": [{"depositor": dev.dev_addresses()[0], "amount": DEPOSIT}]},
+            "equals the deposits, 10000000stake, got no coins",
+        ),
+        ({"votes": [{"voter": 5}]}, "gov.votes[0].voter"),
+        ({"proposals": [{"status": "open"}]}, "status: expected PROPOSAL_STATUS_UNSPECIFIED,"),
+        (
+            {"proposals": [{"status": "PROPOSAL_STATUS_VOTING_PERIOD"}]},
+            "voting_end_time: expected a time",
+        ),
+        (
+            {"proposals": [{"messages": [{"@type": "/cosmos.gov.v1.MsgVote", "voter": 5}]}]},
+            "messages[0]: json: cannot unmarshal number into Go value of type string",
+        ),
+        ({"proposals": [{"messages": [{}]}]}, "@type: expected a string that is not empty"),
+    ],
+)
+def test_a_wrong_state_of_governance_is_named(changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        began(**changes)
+    assert "document: gov" in str(refused.value)
+    assert words in str(refused.value)
