@@ -13,8 +13,7 @@ from typing import Any
 
 from flask import Flask
 from werkzeug.exceptions import ServiceUnavailable
-from werkzeug.serving import make_server
-from werkzeug.wsgi import ClosingIterator
+from werkzeug.serving import WSGIRequestHandler, make_server
 
 from ..backends.base.backend import ChainBackend
 from ..chain.applications.kvstore import kvstore_of
@@ -52,23 +51,21 @@ class _Requests:
         self._changed = threading.Condition()
 
     def __call__(self, environ: Any, start_response: Any) -> Iterable[bytes]:
-        if not self._begin():
-            return ServiceUnavailable("The server is closed.")(environ, start_response)
+        app: Any = ServiceUnavailable("The server is closed.") if self._closed else self._app
+        found: Iterable[bytes] = app(environ, start_response)
+        return found
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Count a request in this context."""
+        with self._changed:
+            self._count += 1
         try:
-            return ClosingIterator(self._app(environ, start_response), self._end)
-        except BaseException:
-            self._end()
-            raise
-
-    def _begin(self) -> bool:
-        with self._changed:
-            self._count += not self._closed
-            return not self._closed
-
-    def _end(self) -> None:
-        with self._changed:
-            self._count -= 1
-            self._changed.notify_all()
+            yield
+        finally:
+            with self._changed:
+                self._count -= 1
+                self._changed.notify_all()
 
     def close(self) -> None:
         """Refuse new requests, and wait until requests in progress have ended."""
@@ -77,11 +74,20 @@ class _Requests:
             self._changed.wait_for(lambda: not self._count, _PATIENCE_S)
 
 
+class _Handler(WSGIRequestHandler):
+    def run_wsgi(self) -> None:
+        # Werkzeug does not close the response of a client that resets its connection.
+        requests = self.server.app
+        assert isinstance(requests, _Requests)
+        with requests.running():
+            super().run_wsgi()
+
+
 @contextmanager
 def serve(app: Flask, port: int = 0) -> Iterator[str]:
     """Serve an app with threads on ``port``, by default a free one; yield its base URL."""
     requests = _Requests(app)
-    server = make_server("127.0.0.1", port, requests, threaded=True)
+    server = make_server("127.0.0.1", port, requests, threaded=True, request_handler=_Handler)
     # Poll every 20 ms, because the server notices its shutdown at the next poll: by default,
     # tests would wait half a second for it.
     thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
