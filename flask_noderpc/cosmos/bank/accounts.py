@@ -3,6 +3,7 @@ gas."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -13,14 +14,19 @@ from ..protocol import keys
 from ..protocol.fields import ANY
 from ..protocol.keys import Key
 from ..protocol.proto import MESSAGES
+from . import vesting as vestings
 from .errors import INTERNAL, TxError
 from .state import Store
+from .vesting import Vesting
 
 BASE, MODULE = "/cosmos.auth.v1beta1.BaseAccount", "/cosmos.auth.v1beta1.ModuleAccount"
 FEE_COLLECTOR = "fee_collector"
 
 PARAMS_KEY, ACCOUNT_KEY = b"\0", b"\1"
 """Store key of the parameters, and prefix of the accounts' store keys."""
+
+# Number of messages around the base account, by type URL.
+_DEPTHS = {MODULE: 1, **dict.fromkeys(vestings.KINDS, 2)}
 
 _NEXT_NUMBER, _BY_NUMBER = b"\2", b"accountNumber"
 
@@ -33,7 +39,8 @@ def module_address(name: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """An account of a user or of a module; ``module`` is the module's name, or empty."""
+    """An account of a user or of a module; ``module`` is the module's name, or empty, and
+    ``vesting`` is the schedule of a vesting account."""
 
     address: str
     number: int = 0
@@ -41,10 +48,17 @@ class Account:
     key: Key | None = None
     module: str = ""
     permissions: tuple[str, ...] = ()
+    vesting: Vesting | None = None
+
+    def locked(self, time: int) -> Counter[str]:
+        """Return the amounts that can't be spent at a time, by denomination."""
+        return self.vesting.locked(time) if self.vesting else Counter()
 
     def encode(self) -> bytes:
         """Return the account as an encoded ``Any``, the value in the store."""
         base = MESSAGES.encoder(BASE.removeprefix("/"))(self)
+        if self.vesting:
+            return self.vesting.encode(base)
         if not self.module:
             return MESSAGES.encode("Any", type_url=BASE, value=base)
         body = MESSAGES.encode(
@@ -64,19 +78,30 @@ def decode(stored: bytes) -> Account:
 
 def _decode(stored: bytes) -> Account:
     given = Message(stored)
-    base, module = Message(given.blob(2)), None
-    if given.text(1) == MODULE:
-        module = base
-        base = Message(module.blob(1))
-    key = base.blob(2)
+    kind, body = given.text(1), Message(given.blob(2))
+    base = Message(_base(given)) if kind in _DEPTHS else body
+    key, is_module = base.blob(2), kind == MODULE
     return Account(
         base.text(1),
         base.integer(3),
         base.integer(4),
         keys.decode(ANY.decode(key)) if key else None,
-        module.text(2) if module else "",
-        tuple(module.texts(3)) if module else (),
+        body.text(2) if is_module else "",
+        tuple(body.texts(3)) if is_module else (),
+        vestings.decode(kind, body) if kind in vestings.KINDS else None,
     )
+
+
+def base_of(stored: bytes) -> bytes:
+    """Return the encoded base account of a stored account."""
+    return _base(Message(stored))
+
+
+def _base(given: Message) -> bytes:
+    body = given.blob(2)
+    for _ in range(_DEPTHS.get(given.text(1), 0)):
+        body = Message(body).blob(1)
+    return body
 
 
 _CACHED_BYTES = 1_000

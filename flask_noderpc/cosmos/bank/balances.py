@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -20,6 +21,7 @@ from .errors import (
     TxError,
 )
 from .state import Store
+from .vesting import Vesting
 
 SUPPLY, METADATA, BALANCES, HOLDERS, SEND_ENABLED, PARAMS = (bytes((n,)) for n in range(6))
 """Prefixes of the keys in the bank's store."""
@@ -60,7 +62,7 @@ def holders_key(denom: str) -> bytes:
 
 
 class Balances:
-    """Balances by address and denomination."""
+    """Balances by address and denomination; ``time`` is the block's."""
 
     def __init__(
         self,
@@ -68,9 +70,10 @@ class Balances:
         accounts: Accounts,
         show: Callable[[bytes], str],
         events: list[Event],
+        time: int,
     ) -> None:
         self._store, self._accounts, self._show = store, accounts, show
-        self.events = events
+        self.events, self._time = events, time
 
     def get(self, address: bytes, denom: str) -> int:
         """Return a balance."""
@@ -151,16 +154,26 @@ class Balances:
     def _transfer(self, recipient: str, sender: str, amount: Coins) -> Event:
         return event("transfer", recipient=recipient, sender=sender, amount=coins.show(amount))
 
+    def locked(self, address: bytes) -> Counter[str]:
+        """Return the amounts that an account can't spend, by denomination."""
+        account = self._accounts.get(address)
+        return account.locked(self._time) if account else Counter()
+
     def _subtract(self, address: bytes, amount: Coins) -> None:
-        # Read the account only to consume the same gas as the SDK, which looks for locked
-        # coins of vesting accounts; this bank has no such accounts.
-        self._accounts.get(address)
+        locked = self.locked(address)
         for coin in amount:
             balance = self.get(address, coin.denom)
-            if balance < coin.value:
+            spendable = balance - locked[coin.denom]
+            if spendable < 0:
                 raise TxError(
                     INSUFFICIENT_FUNDS,
-                    f"spendable balance {Coin(coin.denom, balance)} is smaller than {coin}",
+                    "locked amount exceeds account balance funds:"
+                    f" {Coin(coin.denom, locked[coin.denom])} > {Coin(coin.denom, balance)}",
+                )
+            if spendable < coin.value:
+                raise TxError(
+                    INSUFFICIENT_FUNDS,
+                    f"spendable balance {Coin(coin.denom, spendable)} is smaller than {coin}",
                 )
             self.set(address, coin.denom, balance - coin.value)
         self.events.append(
@@ -222,9 +235,9 @@ class Balances:
                     f"failed to delegate; {owned} is smaller than {coins.show(amount)}",
                 )
             self.set(delegator, coin.denom, balance - coin.value)
-        if self._accounts.get(delegator) is None:
-            text = f"account {self._show(delegator)} does not exist"
-            raise TxError(UNKNOWN_ADDRESS, f"failed to track delegation: {text}")
+        self._track(
+            "delegation", delegator, lambda each: each.track_delegation(self._time, amount)
+        )
         self.events.append(
             event("coin_spent", spender=self._show(delegator), amount=coins.show(amount))
         )
@@ -238,10 +251,19 @@ class Balances:
         if not coins.is_valid(amount):
             raise TxError(INVALID_COINS, coins.show(amount))
         self._subtract(pool, amount)
-        if self._accounts.get(delegator) is None:
-            text = f"account {self._show(delegator)} does not exist"
-            raise TxError(UNKNOWN_ADDRESS, f"failed to track undelegation: {text}")
+        self._track("undelegation", delegator, lambda each: each.track_undelegation(amount))
         self._add(delegator, amount)
+
+    def _track(self, name: str, delegator: bytes, change: Callable[[Vesting], Vesting]) -> None:
+        """Change the schedule of a vesting account; raise :exc:`TxError` for an account that
+        does not exist."""
+        account = self._accounts.get(delegator)
+        if account is None:
+            text = f"account {self._show(delegator)} does not exist"
+            raise TxError(UNKNOWN_ADDRESS, f"failed to track {name}: {text}")
+        if account.vesting:
+            changed = replace(account, vesting=change(account.vesting))
+            self._accounts.set(delegator, changed)
 
     def mint(self, name: str, amount: Coins) -> None:
         """Create coins in a module's account."""

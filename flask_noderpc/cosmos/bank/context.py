@@ -159,7 +159,9 @@ class Context:
     def balances(self) -> Balances:
         """Balances by address and denomination."""
         store = self.store(BANK)
-        return Balances(store, self.accounts, self.codec.show, self.events)
+        return Balances(
+            store, self.accounts, self.codec.show, self.events, self.environment.time
+        )
 
     def store(self, prefix: bytes) -> Store:
         """Return the store of all keys with a prefix; give your own store a prefix that ends

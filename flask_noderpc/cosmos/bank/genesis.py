@@ -17,11 +17,11 @@ from ...errors import ConfigurationError, InvalidSetting, short_repr
 from ...protocol.comet import key_types
 from ..protocol import bech32, coins
 from ..protocol.coins import Coin, Coins
-from ..protocol.keys import from_json
+from ..protocol.proto import MESSAGES
 from ..protocol.responses import consensus_params
 from ..rest.reader import read as read_json
 from . import consensus, gas
-from .accounts import BASE, FEE_COLLECTOR, MODULE, Account, Params
+from .accounts import BASE, FEE_COLLECTOR, MODULE, Account, Params, decode
 from .balances import METADATA
 from .context import Context, Environment
 from .errors import TxError
@@ -29,6 +29,7 @@ from .genesis_json import InvalidState, Item, refuse_older
 from .genesis_values import encode as encode_value
 from .module import Module
 from .state import BANK, Branch, Head, NothingStored
+from .vesting import KINDS
 
 DEFAULT_PREFIX = "cosmos"
 
@@ -251,7 +252,9 @@ def prefix_of(document: Item) -> str | None:
 
 
 def _base(account: Item) -> Item:
-    return account["base_account"] if "base_account" in account.members else account
+    for name in ("base_vesting_account", "base_account"):
+        account = account[name] if name in account.members else account
+    return account
 
 
 def _write_accounts(context: Context, auth: Item) -> None:
@@ -306,18 +309,18 @@ def _with_own_numbers(accounts: Sequence[Account]) -> Iterable[Account]:
 
 def _account(given: Item) -> Account:
     kind = given["@type"].required_text()
-    if kind not in (BASE, MODULE):
-        given["@type"].refuse(f"expected {BASE} or {MODULE}, got {short_repr(kind)}")
-    base, is_module = _base(given), kind == MODULE
-    key = base["pub_key"]
-    return Account(
-        base["address"].required_text(),
-        base["account_number"].whole_number(),
-        base["sequence"].whole_number(),
-        key.read(from_json, "a public key") if key.value is not None else None,
-        given["name"].required_text() if is_module else "",
-        tuple(each.text() for each in given["permissions"]) if is_module else (),
-    )
+    if kind not in (known := (BASE, MODULE, *KINDS)):
+        given["@type"].refuse(f"expected {', '.join(known)}, got {short_repr(kind)}")
+    value = encode_value(kind.removeprefix("/"), given)
+    stored = MESSAGES.encode("Any", type_url=kind, value=value)
+
+    def checked(_: object) -> Account:
+        account = decode(stored)
+        if account.vesting:
+            account.vesting.check()
+        return account
+
+    return given.read(checked, "an account")
 
 
 def read_coins(given: Item) -> Coins:

@@ -120,7 +120,7 @@ def encode(name: str, given: Item) -> bytes:
         return read(item) if read else encode(field.type, item)
 
     values = {
-        field.name: [value(field, each) for each in given[field.name]]
+        field.attribute: [value(field, each) for each in given[field.name]]
         if field.repeated
         else value(field, given[field.name])
         for field in MESSAGES[name]

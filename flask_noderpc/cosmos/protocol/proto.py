@@ -20,12 +20,30 @@ message PageRequest {
 message PageResponse { bytes next_key = 1; uint64 total = 2; }
 
 message cosmos.auth.v1beta1.BaseAccount {
-  string address = 1; Any pub_key(key) = 2; uint64 account_number(number) = 3;
+  string! address = 1; Any pub_key(key) = 2; uint64 account_number(number) = 3;
   uint64 sequence = 4;
 }
 message cosmos.auth.v1beta1.ModuleAccount {
-  cosmos.auth.v1beta1.BaseAccount base_account = 1; string name = 2;
+  cosmos.auth.v1beta1.BaseAccount base_account = 1; string! name = 2;
   repeated string permissions = 3;
+}
+message cosmos.vesting.v1beta1.BaseVestingAccount {
+  cosmos.auth.v1beta1.BaseAccount base_account = 1; repeated Coin original_vesting = 2;
+  repeated Coin delegated_free = 3; repeated Coin delegated_vesting = 4; int64 end_time = 5;
+}
+message cosmos.vesting.v1beta1.ContinuousVestingAccount {
+  cosmos.vesting.v1beta1.BaseVestingAccount base_vesting_account = 1; int64 start_time = 2;
+}
+message cosmos.vesting.v1beta1.DelayedVestingAccount {
+  cosmos.vesting.v1beta1.BaseVestingAccount base_vesting_account = 1;
+}
+message cosmos.vesting.v1beta1.Period { int64 length = 1; repeated Coin amount = 2; }
+message cosmos.vesting.v1beta1.PeriodicVestingAccount {
+  cosmos.vesting.v1beta1.BaseVestingAccount base_vesting_account = 1; int64 start_time = 2;
+  repeated cosmos.vesting.v1beta1.Period vesting_periods = 3;
+}
+message cosmos.vesting.v1beta1.PermanentLockedAccount {
+  cosmos.vesting.v1beta1.BaseVestingAccount base_vesting_account = 1;
 }
 message AuthParams {
   uint64 max_memo_characters = 1; uint64 tx_sig_limit = 2; uint64 tx_size_cost_per_byte = 3;

@@ -23,7 +23,7 @@ from ...protocol.comet.hashes import tx_hash
 from ...protocol.protobuf import Malformed, Message
 from ...wire.comet import gojson
 from ..bank import errors
-from ..bank.errors import Code
+from ..bank.errors import PANIC, Code
 from ..distribution import errors as distribution_errors
 from ..protocol.proto import MESSAGES
 from ..slashing import errors as slashing_errors
@@ -209,6 +209,8 @@ def _value(result: QueryResult) -> bytes:
     if result.log.startswith("unknown query path"):
         # The chain does not have the module of this method.
         raise _unimplemented()
+    if result.code == PANIC.code:
+        raise Failure("Internal", result.log.removesuffix(f": {PANIC.text}"))
     named = _RPC_ERROR.fullmatch(result.log)
     if named is not None:
         raise Failure(named[1], named[2], result.height)

@@ -140,9 +140,9 @@ def balance(chain: EmbeddedChain, address: str, denom: str = "token", height: in
 
 def account(chain: EmbeddedChain, address: str, height: int = 0) -> tuple[int, int]:
     """Return the number and the sequence of an account."""
-    found = ask(chain, "auth/Account", string(1, address), height)
+    found = ask(chain, "auth/AccountInfo", string(1, address), height)
     assert found.code == 0, found.log
-    base = Message(Message(Message(found.value).blob(1)).blob(2))
+    base = Message(Message(found.value).blob(1))
     return base.integer(3), base.integer(4)
 
 

@@ -816,7 +816,7 @@ _FIRST = ("auth", "accounts", 0)
         (_same_account, "duplicate account found in genesis state; address: "),
         (_account_in_upper_case, "duplicate account found in genesis state; address: COSMOS"),
         (_other_prefix, "expected addresses with one prefix, got cosmos, osmo"),
-        (_vesting, "DelayedVestingAccount"),
+        (_vesting, "auth.accounts[0]: invalid coins: "),
         (_no_amount, "bank.balances[0].coins[0].amount: expected a string that is not empty"),
         (_unsorted, "coin -3stake amount is not positive"),
         (_set("", *_AMOUNT), "coins[0].amount: expected a string that is not empty, got ''"),

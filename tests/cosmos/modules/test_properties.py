@@ -59,6 +59,16 @@ def genesis(
     ``has_keys`` the state has the key of its validator; later ones take part in consensus then.
     """
     state = json.loads(dev.app_state("cosmos", each, modules=True))
+    for who, kind in ((1, "ContinuousVestingAccount"), (2, "DelayedVestingAccount")):
+        base = {
+            "base_account": state["auth"]["accounts"][who],
+            "original_vesting": [stake(30_000_000)],
+            "end_time": str(GENESIS_TIME // SECOND + 600),
+        }
+        state["auth"]["accounts"][who] = {
+            "@type": f"/cosmos.vesting.v1beta1.{kind}",
+            "base_vesting_account": base,
+        }
     state["staking"]["params"] |= {
         "unbonding_time": unbonding,
         "max_entries": 2,
@@ -140,7 +150,7 @@ class Chain:
         used = Counter[int]()
         for each in sent:
             address = PEOPLE[each.who]
-            found = self.ask("auth.Account", address=address)["account"]
+            found = self.ask("auth.AccountInfo", address=address)["info"]
             sequence = int(found["sequence"]) + used[each.who]
             used[each.who] += 1
             value = reader.read(each.name, self._fields(each))
@@ -202,6 +212,7 @@ def check(chain: Chain) -> None:
     """Check the invariants of the modules."""
     validators = chain.list_of("staking.Validators", "validators")
     check_supply(chain)
+    check_locked(chain)
     check_pools(chain, validators)
     check_shares(chain, validators)
     check_rewards(chain, validators)
@@ -215,6 +226,20 @@ def check_supply(chain: Chain) -> None:
     supply = chain.list_of("bank.TotalSupply", "supply")
     assert {each["denom"]: int(each["amount"]) for each in supply} == owned
     assert min(owned.values()) > 0
+
+
+def check_locked(chain: Chain) -> None:
+    """Vesting accounts have the coins that are locked; otherwise the query fails."""
+    for each in PEOPLE[1:3]:
+        spendable, owned = (
+            int(chain.ask(f"bank.{name}", address=each, denom="stake")["balance"]["amount"])
+            for name in ("SpendableBalanceByDenom", "Balance")
+        )
+        assert spendable <= owned
+        (tracked,) = chain.ask("auth.Account", address=each)["account"]["base_vesting_account"][
+            "delegated_vesting"
+        ] or [stake(0)]
+        assert 0 <= int(tracked["amount"]) <= 30_000_000
 
 
 def check_pools(chain: Chain, validators: list[Json]) -> None:

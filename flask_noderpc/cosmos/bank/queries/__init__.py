@@ -17,6 +17,7 @@ from ..errors import (
     PANIC,
     QUERY_DECODE,
     UNKNOWN_REQUEST,
+    Panic,
     TxError,
 )
 from ..module import Module
@@ -128,7 +129,7 @@ def answer(
         failed = TxError(INVALID_REQUEST, "unexpected EOF")
     except TxError as error:
         failed = error
-    except ArithmeticError as error:
+    except (ArithmeticError, Panic) as error:
         failed = TxError(PANIC, str(error))
     # SDK: a query that panics has no height.
     return refusal(failed, at if method and failed.code is not PANIC else 0)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ....protocol.protobuf import Message, blob, message, string
+from ....protocol.protobuf import blob, message, string
 from ..accounts import (
     ACCOUNT_KEY,
-    MODULE,
     PARAMS_KEY,
+    base_of,
     module_address,
     number_key,
 )
@@ -31,9 +31,7 @@ def _account(ctx: QueryContext) -> bytes:
 
 
 def _account_info(ctx: QueryContext) -> bytes:
-    given = Message(_stored(ctx, "address cannot be empty"))
-    body = given.blob(2)
-    return message(1, Message(body).blob(1) if given.text(1) == MODULE else body)
+    return message(1, base_of(_stored(ctx, "address cannot be empty")))
 
 
 def _accounts(ctx: QueryContext) -> bytes:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ....protocol.protobuf import Message, integer, message, string
 from ...protocol.coins import Coin
 from ..balances import METADATA, PARAMS, SEND_ENABLED, SUPPLY, balance_key, holders_key
+from ..errors import Panic
 from ..state import BANK
 from .pages import Page, encode_page
 from .request import Method, QueryContext, internal, invalid, not_found
@@ -16,6 +19,10 @@ def _amount(ctx: QueryContext, address: bytes, denom: str) -> Coin:
     return Coin(denom, int(ctx.get(BANK + balance_key(address, denom)) or b"0"))
 
 
+def _coin(denom: bytes, amount: bytes) -> bytes:
+    return Coin(denom.decode(), int(amount)).encode()
+
+
 def _balance(ctx: QueryContext) -> bytes:
     denom = ctx.denom(2)
     return message(1, _amount(ctx, ctx.address(1), denom).encode())
@@ -23,17 +30,30 @@ def _balance(ctx: QueryContext) -> bytes:
 
 def _spendable_balance(ctx: QueryContext) -> bytes:
     address = ctx.address(1)
-    return message(1, _amount(ctx, address, ctx.denom(2)).encode())
+    balance = _amount(ctx, address, ctx.denom(2))
+    spendable = balance.value - ctx.context().balances.locked(address)[balance.denom]
+    if spendable < 0:
+        raise Panic("negative coin amount")
+    return message(1, Coin(balance.denom, spendable).encode())
 
 
-def _coin(denom: bytes, amount: bytes) -> bytes:
-    return Coin(denom.decode(), int(amount)).encode()
+def _spendable_balances(ctx: QueryContext) -> bytes:
+    balances, address = ctx.context().balances, ctx.address(1)
+    locked = balances.locked(address)
+    # SDK: if one balance is less than what is locked of it, nothing is spendable.
+    is_short = any(balances.get(address, each) < amount for each, amount in locked.items())
+
+    def spendable(denom: bytes, amount: bytes) -> bytes:
+        left = 0 if is_short else int(amount) - locked[denom.decode()]
+        return Coin(denom.decode(), left).encode()
+
+    return _balances(ctx, spendable)
 
 
-def _balances(ctx: QueryContext) -> bytes:
+def _balances(ctx: QueryContext, entry: Callable[[bytes, bytes], bytes] = _coin) -> bytes:
     address = ctx.address(1)
     page = Page.decode(ctx.request.blob(2), lambda text: invalid(f"paginate: {text}"))
-    return encode_page(page, ctx.range(BANK + balance_key(address)), _coin)
+    return encode_page(page, ctx.range(BANK + balance_key(address)), entry)
 
 
 def _all_balances(ctx: QueryContext) -> bytes:
@@ -123,7 +143,7 @@ METHODS: dict[str, Method] = {
     "Params": _params,
     "SendEnabled": _send_enabled,
     "SpendableBalanceByDenom": _spendable_balance,
-    "SpendableBalances": _balances,
+    "SpendableBalances": _spendable_balances,
     "SupplyOf": _supply_of,
     "TotalSupply": _total_supply,
 }
