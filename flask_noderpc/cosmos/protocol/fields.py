@@ -144,7 +144,10 @@ def _is_empty(f: Field, value: Any) -> bool:
 
 def _amino(f: Field, value: Any) -> Any:
     of = f.type.amino_json if isinstance(f.type, Kind) else f.type.amino
-    return [of(each) for each in value] if f.repeated else of(value)
+    if not f.repeated:
+        return of(value)
+    # SDK: an empty list is null, except for coins.
+    return [of(each) for each in value] if value or f.type is COIN else None
 
 
 def _fee_coin(values: dict[str, Any]) -> Coin:
