@@ -13,6 +13,7 @@ from .gov.module import GovModule
 from .mint.module import MintModule
 from .slashing.module import SlashingModule
 from .staking.module import StakingModule
+from .vesting.module import VestingModule
 
 MODULES: tuple[Module, ...] = (
     DistributionModule(),
@@ -23,6 +24,7 @@ MODULES: tuple[Module, ...] = (
     EvidenceModule(),
     FeegrantModule(),
     AuthzModule(),
+    VestingModule(),
 )
 """The modules, in the order in which their genesis states are read."""
 

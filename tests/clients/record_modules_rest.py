@@ -16,8 +16,9 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from urllib.parse import quote
 
 from ..differential.http_client import Ask, ask
@@ -52,24 +53,30 @@ _SEPARATOR = re.compile(r'(\d|"),"(message|details)":')
 
 def main(program: Path) -> None:
     """Start the gateway, and record its responses."""
-    api, grpc = free_port(), free_port()
-    command = [
-        *(str(program), "-record-modules", "-api", f"tcp://127.0.0.1:{api}"),
-        *("-grpc", f"127.0.0.1:{grpc}"),
-    ]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
-        try:
-            url = f"http://127.0.0.1:{api}"
-            until(lambda: _is_up(url), "the gateway")
-            modules = json.loads(gzip.decompress(MODULES.read_bytes()))
-            found = [
-                reply for request in _requests(modules) for reply in _followed(url, request)
-            ]
-        finally:
-            process.terminate()
+    modules = json.loads(gzip.decompress(MODULES.read_bytes()))
+    with gateway(program, "-record-modules") as url:
+        found = [reply for request in _requests(modules) for reply in _followed(url, request)]
     text = json.dumps(found, indent=1, ensure_ascii=False).encode()
     RECORDING.write_bytes(gzip.compress(text, mtime=0))
     print(f"{len(found)} requests, {RECORDING.stat().st_size} bytes")
+
+
+@contextmanager
+def gateway(program: Path, flag: str, out: IO[bytes] | None = None) -> Iterator[str]:
+    """Return the URL of the REST gateway of a chain that the program records; ``out`` receives
+    the recording."""
+    api, grpc = free_port(), free_port()
+    command = [
+        *(str(program), flag, "-api", f"tcp://127.0.0.1:{api}"),
+        *("-grpc", f"127.0.0.1:{grpc}"),
+    ]
+    with subprocess.Popen(command, stdout=out or subprocess.DEVNULL) as process:
+        try:
+            url = f"http://127.0.0.1:{api}"
+            until(lambda: _is_up(url), "the gateway")
+            yield url
+        finally:
+            process.terminate()
 
 
 def _is_up(url: str) -> bool:
@@ -81,16 +88,17 @@ def _is_up(url: str) -> bool:
 
 def _followed(url: str, request: Ask) -> Iterator[dict[str, Any]]:
     """Yield the response, and that for the page after it."""
-    found = _asked(url, request)
+    found = asked(url, request)
     yield found
     if request.path.endswith("pagination.limit=1") and found["status"] == 200:
         key = json.loads(found["reply"]).get("pagination", {}).get("next_key")
         if key and "offset" not in request.path and "reverse" not in request.path:
             path = f"{request.path}&pagination.key={quote(key, safe='')}"
-            yield _asked(url, Ask(path, path=path))
+            yield asked(url, Ask(path, path=path))
 
 
-def _asked(url: str, request: Ask) -> dict[str, Any]:
+def asked(url: str, request: Ask) -> dict[str, Any]:
+    """Return a request and its response as the recording has them."""
     reply = ask(url, request)
     return {
         "name": request.name,

@@ -157,6 +157,7 @@ def _modules(prefix: str, operator: bytes, bonded: Coin) -> dict[str, Any]:
                 "min_deposit_ratio": "0.01",
             },
         },
+        "vesting": {},
         "mint": {
             "minter": {"inflation": "0.13"},
             "params": {

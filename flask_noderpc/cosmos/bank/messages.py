@@ -113,24 +113,25 @@ def of_governance(type: MessageType, handle: Handle) -> Handler:
 
 
 def _send(context: Context, message: Values) -> None:
-    sender = _address(context, "from", message["from_address"])
-    recipient = _address(context, "to", message["to_address"])
+    sender = parse_address(context, "from", message["from_address"])
+    recipient = parse_address(context, "to", message["to_address"])
     amount: Coins = message["amount"]
-    if not (amount and coins.is_valid(amount)):
-        raise TxError(INVALID_COINS, coins.show(amount))
+    check_amount(amount)
     context.balances.check_send_enabled(amount)
-    _refuse_blocked(context, recipient, message["to_address"])
+    refuse_blocked(context, recipient, message["to_address"])
     context.balances.send(sender, recipient, amount)
 
 
-def _address(context: Context, name: str, text: str) -> bytes:
+def parse_address(context: Context, name: str, text: str) -> bytes:
+    """Return the address in the field ``name`` of a message; raise :exc:`TxError`."""
     try:
         return context.codec.parse(text)
     except TxError as error:
         raise TxError(INVALID_ADDRESS, f"invalid {name} address: {error.log}") from None
 
 
-def _refuse_blocked(context: Context, address: bytes, text: str) -> None:
+def refuse_blocked(context: Context, address: bytes, text: str) -> None:
+    """Raise :exc:`TxError` for the address of a module's account."""
     if context.accounts.is_blocked(address):
         raise TxError(UNAUTHORIZED, f"{text} is not allowed to receive funds")
 
@@ -145,16 +146,13 @@ def _multi_send(context: Context, message: Values) -> None:
         raise TxError(NO_OUTPUTS)
     for name, part in (("input", inputs[0]), *(("output", each) for each in outputs)):
         _check_part(context, name, part)
-    try:
-        total = coins.add(*(each["coins"] for each in outputs))
-    except InvalidCoins:
-        raise Panic("integer overflow") from None
+    total = total_of(*(each["coins"] for each in outputs))
     if total != inputs[0]["coins"]:
         raise TxError(INPUT_OUTPUT_MISMATCH)
     context.balances.check_send_enabled(inputs[0]["coins"])
     recipients = [context.codec.parse(each["address"]) for each in outputs]
     for recipient, each in zip(recipients, outputs, strict=True):
-        _refuse_blocked(context, recipient, each["address"])
+        refuse_blocked(context, recipient, each["address"])
     context.balances.send_to_many(
         context.codec.parse(inputs[0]["address"]),
         inputs[0]["coins"],
@@ -162,13 +160,26 @@ def _multi_send(context: Context, message: Values) -> None:
     )
 
 
+def total_of(*parts: Coins) -> Coins:
+    """Return the sum of coins; raise :exc:`Panic` for an amount of more than 256 bits."""
+    try:
+        return coins.add(*parts)
+    except InvalidCoins:
+        raise Panic("integer overflow") from None
+
+
 def _check_part(context: Context, name: str, part: dict[str, Any]) -> None:
     try:
         context.codec.parse_message(part["address"])
     except TxError as error:
         raise TxError(INVALID_ADDRESS, f"invalid {name} address: {error.log}") from None
-    if not (part["coins"] and coins.is_valid(part["coins"])):
-        raise TxError(INVALID_COINS, coins.show(part["coins"]))
+    check_amount(part["coins"])
+
+
+def check_amount(amount: Coins) -> None:
+    """Raise :exc:`TxError` for coins that are invalid, or for none."""
+    if not (amount and coins.is_valid(amount)):
+        raise TxError(INVALID_COINS, coins.show(amount))
 
 
 def _update_bank_params(context: Context, message: Values) -> None:

@@ -91,7 +91,7 @@ class Vesting:
             at += period["length"]
             if now < at:
                 break
-            vested += _amounts(period["amount"])
+            vested.update(_amounts(period["amount"]))
         return original - vested
 
     def locked(self, time: int) -> Counter[str]:

@@ -20,6 +20,7 @@ from ..mint import proto as mint
 from ..protocol.proto import MESSAGES
 from ..slashing import proto as slashing
 from ..staking import proto as staking
+from ..vesting import proto as vesting
 
 _PATHS = """
 GET /cosmos/auth/v1beta1/account_info/{address} auth AccountInfo
@@ -74,6 +75,7 @@ _MODULES = {
     "mint": mint.ROUTES,
     "slashing": slashing.ROUTES,
     "staking": staking.ROUTES,
+    "vesting": vesting.ROUTES,
 }
 _PARAMETER = re.compile(r"\{(\w+)(=\*\*)?\}")
 _ROW = re.compile(r"(GET|POST) ((?:/(?:[\w-]+|\{\w+(?:=\*\*)?\})){2,}) (\w+)", re.ASCII)

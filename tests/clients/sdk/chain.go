@@ -19,6 +19,7 @@ import (
 	slashingmodule "cosmossdk.io/api/cosmos/slashing/module/v1"
 	stakingmodule "cosmossdk.io/api/cosmos/staking/module/v1"
 	txconfig "cosmossdk.io/api/cosmos/tx/config/v1"
+	vestingmodule "cosmossdk.io/api/cosmos/vesting/module/v1"
 	"cosmossdk.io/depinject"
 	"cosmossdk.io/depinject/appconfig"
 	"cosmossdk.io/log"
@@ -39,6 +40,7 @@ import (
 	_ "cosmossdk.io/x/feegrant/module"
 	_ "github.com/cosmos/cosmos-sdk/x/auth"
 	_ "github.com/cosmos/cosmos-sdk/x/auth/tx/config"
+	_ "github.com/cosmos/cosmos-sdk/x/auth/vesting"
 	_ "github.com/cosmos/cosmos-sdk/x/authz/module"
 	_ "github.com/cosmos/cosmos-sdk/x/bank"
 	_ "github.com/cosmos/cosmos-sdk/x/consensus"
@@ -158,6 +160,10 @@ func modules(given options) depinject.Config {
 		accounts = append(accounts,
 			&authmodule.ModuleAccountPermission{Account: "gov", Permissions: []string{"burner"}})
 		parts["gov"] = &govmodule.Module{}
+	}
+	if given.vesting {
+		order.InitGenesis = append(order.InitGenesis, "vesting")
+		parts["vesting"] = &vestingmodule.Module{}
 	}
 	parts["runtime"] = order
 	parts["auth"] = &authmodule.Module{Bech32Prefix: prefix, ModuleAccountPermissions: accounts}

@@ -6,8 +6,8 @@
 // A home without a genesis gets one by the flags, or that of -genesis; the same flags, with a
 // -genesis-time, give the same one. With -init it ends there. The validator's key is made of the
 // chain's id, unless the home has config/priv_validator_key.json. With -record-bank,
-// -record-modules, -record-grants or -record-gov it needs no home. Without -commit 10h, with
-// which a chain stands still after a restart, it makes blocks all the time.
+// -record-modules, -record-grants, -record-gov or -record-vesting it needs no home. Without
+// -commit 10h, with which a chain stands still after a restart, it makes blocks all the time.
 package main
 
 import (
@@ -23,30 +23,32 @@ import (
 
 // options are what the flags say.
 type options struct {
-	home         string
-	chainID      string
-	genesis      string
-	genesisTime  string
-	mnemonics    list
-	balance      string
-	bond         string
-	stake        int64
-	rewards      bool
-	slashing     bool
-	grants       bool
-	gov          bool
-	initOnly     bool
-	recordBank   bool
-	recordParts  bool
-	recordGrants bool
-	recordGov    bool
-	rpc          string
-	p2p          string
-	api          string
-	grpc         string
-	minGasPrices string
-	commit       time.Duration
-	logLevel     string
+	home          string
+	chainID       string
+	genesis       string
+	genesisTime   string
+	mnemonics     list
+	balance       string
+	bond          string
+	stake         int64
+	rewards       bool
+	slashing      bool
+	grants        bool
+	gov           bool
+	vesting       bool
+	initOnly      bool
+	recordBank    bool
+	recordParts   bool
+	recordGrants  bool
+	recordGov     bool
+	recordVesting bool
+	rpc           string
+	p2p           string
+	api           string
+	grpc          string
+	minGasPrices  string
+	commit        time.Duration
+	logLevel      string
 }
 
 // list is a flag that may be given several times.
@@ -92,6 +94,9 @@ func parse() options {
 		"print a recording of feegrant and authz as JSON, of a chain in memory, and end")
 	flag.BoolVar(&given.recordGov, "record-gov", false,
 		"print a recording of gov as JSON, of a chain in memory, and end")
+	flag.BoolVar(&given.recordVesting, "record-vesting", false,
+		"print a recording of vesting accounts as JSON, of a chain in memory; with -api serve its "+
+			"REST gateway then, else end")
 	flag.StringVar(&given.rpc, "rpc", "tcp://127.0.0.1:26657", "address of the RPC")
 	flag.StringVar(&given.api, "api", "", "address of the REST gateway, as tcp://127.0.0.1:1317")
 	flag.StringVar(&given.grpc, "grpc", "127.0.0.1:9090", "address of gRPC, which -api runs too")
@@ -115,6 +120,9 @@ func run(ctx context.Context, given options) error {
 	}
 	if given.recordGov {
 		return recordGov(os.Stdout)
+	}
+	if given.recordVesting {
+		return recordVesting(ctx, given, os.Stdout)
 	}
 	if given.home == "" {
 		return fmt.Errorf("-home is missing")

@@ -28,7 +28,7 @@ from flask_noderpc.domain.validator import ValidatorSet
 from flask_noderpc.protocol.comet.genesis import read_genesis
 from flask_noderpc.testing.chains import DictState
 
-from ...clients import record_gov, record_grants, record_modules
+from ...clients import record_gov, record_grants, record_modules, record_vesting
 
 Json = Any
 
@@ -47,6 +47,7 @@ _RECORDINGS = {
     "main": record_modules.RECORDING,
     "grants": record_grants.RECORDING,
     "gov": record_gov.RECORDING,
+    "vesting": record_vesting.RECORDING,
 }
 
 

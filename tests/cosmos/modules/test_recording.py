@@ -25,7 +25,7 @@ OVERFLOW = re.compile(
 )
 
 
-@pytest.mark.parametrize("name", ["main", "imported", "grants", "gov"])
+@pytest.mark.parametrize("name", ["main", "imported", "grants", "gov", "vesting"])
 def test_blocks_have_the_results_and_the_state_of_the_sdk(name: str) -> None:
     given = recorded(name)
     chain, known = Chain(given), states(given)
@@ -65,7 +65,7 @@ def recorded_reply(given: Json) -> Json:
 PATHS = sorted(
     {
         (name, each["path"])
-        for name in ("main", "grants", "gov")
+        for name in ("main", "grants", "gov", "vesting")
         for each in recorded(name)["queries"]
     }
 )

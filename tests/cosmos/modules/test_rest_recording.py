@@ -1,4 +1,4 @@
-"""Compare the REST responses for a recorded chain with the Cosmos SDK 0.53.8's."""
+"""Compare the REST responses for recorded chains with the Cosmos SDK 0.53.8's."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from collections.abc import Callable
 from functools import cache
 from urllib.parse import unquote
 
+import pytest
+
 from flask_noderpc.cosmos.rest import gateway
 from flask_noderpc.domain.abci import QueryResult
 
 from ...clients.record_modules_rest import RECORDING
-from .playing import Chain, Json
+from .playing import Chain, Json, recorded
 
 # Hashes over the state belong to the chain.
 OWN = re.compile(r'"(app_hash|next_validators_hash)":"[^"]*"')
@@ -21,8 +23,10 @@ PLACE = re.compile(r" \[\S+\.go:\d+\]")
 
 
 @cache
-def recorded() -> Json:
-    return json.loads(gzip.decompress(RECORDING.read_bytes()))
+def replies(name: str) -> Json:
+    if name == "main":
+        return json.loads(gzip.decompress(RECORDING.read_bytes()))
+    return recorded(name)["rest"]
 
 
 def shown(text: str) -> str:
@@ -36,19 +40,22 @@ def asked(given: Json) -> gateway.Request:
     return gateway.Request(given["method"], unquote(path), query, body, height)
 
 
-def test_each_reply_is_that_of_the_sdk(played: Callable[[str], Chain]) -> None:
+@pytest.mark.parametrize(("name", "count"), [("main", 500), ("vesting", 90)])
+def test_each_reply_is_that_of_the_sdk(
+    name: str, count: int, played: Callable[[str], Chain]
+) -> None:
     def query(path: str, data: bytes, height: int) -> QueryResult:
-        return played("main").app.query(path, data, height, False)
+        return played(name).app.query(path, data, height, False)
 
     def send(method: str, tx: bytes) -> None:
         raise AssertionError("the recording sends nothing")
 
     different = []
     # Go's router redirects a path with two slashes; ours treats them as one.
-    for each in (given for given in recorded() if "//" not in given["path"]):
+    for each in (given for given in replies(name) if "//" not in given["path"]):
         reply = gateway.answer(asked(each), query, send)  # type: ignore[arg-type]
         own, theirs = shown(reply.body.decode()), shown(each["reply"])
         if (int(reply.status), own) != (each["status"], theirs):
             different.append((each["name"], reply.status, own, each["status"], theirs))
     assert different == []
-    assert len(recorded()) > 500
+    assert len(replies(name)) > count
