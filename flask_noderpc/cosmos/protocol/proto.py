@@ -151,6 +151,10 @@ message cosmos.bank.v1beta1.MsgSendResponse { }
 message cosmos.bank.v1beta1.MsgMultiSendResponse { }
 message tx.SimulateRequest { cosmos.tx.v1beta1.Tx tx = 1; bytes tx_bytes = 2; }
 message tx.SimulateResponse { GasInfo gas_info = 1; Result result = 2; }
+message tx.TxDecodeRequest { bytes tx_bytes = 1; }
+message tx.TxDecodeResponse { cosmos.tx.v1beta1.Tx tx = 1; }
+message tx.TxEncodeRequest { cosmos.tx.v1beta1.Tx tx = 1; }
+message tx.TxEncodeResponse { bytes tx_bytes = 1; }
 message tx.BroadcastTxRequest { bytes tx_bytes = 1; BroadcastMode mode = 2; }
 message tx.BroadcastTxResponse { TxResponse tx_response = 1; }
 message tx.GetTxRequest { string hash = 1; }

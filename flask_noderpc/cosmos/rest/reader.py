@@ -18,7 +18,13 @@ _MAX_DEPTH = 64
 # The SDK's integers have fewer digits.
 _INTEGER = re.compile(r"-?[0-9]{1,200}", re.ASCII)
 _NUMBERS = {"uint64": uint64, "int64": int64, "uint32": uint64, "int32": int64}
-_PACKAGES = {"BroadcastMode": "cosmos.tx", "SignMode": "cosmos.tx.signing"}
+_PACKAGES = {
+    "AuthorizationType": "cosmos.staking",
+    "BroadcastMode": "cosmos.tx",
+    "SignMode": "cosmos.tx.signing",
+}
+# Seconds, the usual JSON of a duration; Go's other units are refused.
+_DURATION = re.compile(r"(-?)([0-9]{1,12})(?:\.([0-9]{1,9}))?s", re.ASCII)
 _INT32 = range(-(1 << 31), 1 << 31)
 
 
@@ -121,6 +127,15 @@ def _timestamp(number: int, value: Any) -> bytes:
         raise InvalidRequest(f"bad Timestamp: {str(value)[:50]}") from None
 
 
+def _duration(number: int, value: Any) -> bytes:
+    found = _DURATION.fullmatch(value) if isinstance(value, str) else None
+    if found is None:
+        raise InvalidRequest(f"bad Duration: time: invalid duration {str(value)[:50]}")
+    sign = -1 if found[1] else 1
+    seconds, nanos = sign * int(found[2]), sign * int((found[3] or "").ljust(9, "0"))
+    return message(number, integer(1, seconds % (1 << 64)) + integer(2, nanos % (1 << 64)))
+
+
 def _decimal(number: int, value: Any) -> bytes:
     if not isinstance(value, str):
         raise _unfit(value, "string")
@@ -145,6 +160,7 @@ _OTHERS: dict[str, Callable[[int, Any], bytes]] = {
     "bool": _bool,
     "string": _string,
     "bytes": _bytes,
+    "Duration": _duration,
     "Timestamp": _timestamp,
 }
 

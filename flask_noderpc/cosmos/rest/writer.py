@@ -104,8 +104,9 @@ def _timestamp(given: Message) -> str:
 
 
 def _duration(given: Message) -> str:
-    seconds, nanos = int64(given.integer(1)), given.integer(2)
-    return f"{seconds}{_fraction(nanos)}s"
+    seconds, nanos = int64(given.integer(1)), int64(given.integer(2))
+    sign = "-" if seconds < 0 or nanos < 0 else ""
+    return f"{sign}{abs(seconds)}{_fraction(abs(nanos))}s"
 
 
 def _redelegation(given: Message) -> dict[str, Any]:
