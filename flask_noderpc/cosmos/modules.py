@@ -10,8 +10,10 @@ from .distribution.module import DistributionModule
 from .evidence.module import EvidenceModule
 from .feegrant.module import FeegrantModule
 from .mint.module import MintModule
+from .params.module import ParamsModule
 from .slashing.module import SlashingModule
 from .staking.module import StakingModule
+from .upgrade.module import UpgradeModule
 
 MODULES: tuple[Module, ...] = (
     DistributionModule(),
@@ -21,6 +23,8 @@ MODULES: tuple[Module, ...] = (
     EvidenceModule(),
     FeegrantModule(),
     AuthzModule(),
+    ParamsModule(),
+    UpgradeModule(),
 )
 """The modules, in the order in which their genesis states are read."""
 

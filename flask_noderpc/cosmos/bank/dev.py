@@ -138,6 +138,8 @@ def _modules(prefix: str, operator: bytes, bonded: Coin) -> dict[str, Any]:
         "evidence": {},
         "feegrant": {},
         "authz": {},
+        "params": {},
+        "upgrade": {},
         "mint": {
             "minter": {"inflation": "0.13"},
             "params": {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ from ..protocol import coins, keys
 from ..protocol.coins import Coins, InvalidCoins
 from ..protocol.fields import ANY_AMINO, AnyValue, Kind, Values
 from ..protocol.messages import MSG_MULTI_SEND, MSG_SEND, MessageType, Msg, decode
-from .accounts import module_address
+from .accounts import BASE, MODULE, module_address
 from .context import Context
 from .errors import (
     INPUT_OUTPUT_MISMATCH,
@@ -24,6 +24,9 @@ from .errors import (
     Panic,
     TxError,
 )
+
+MSG_INTERFACE = "cosmos.base.v1beta1.Msg"
+"""Name of the interface that all messages implement."""
 
 Handle = Callable[[Context, Values], bytes | None]
 """A function that executes a message and returns the encoded response, or ``None`` if it is
@@ -58,6 +61,19 @@ class Registry:
                 handler.type.response_url: Kind(f"{handler.type.kind.name}Response")
                 for handler in self._handlers.values()
             },
+        }
+
+    @property
+    def interfaces(self) -> Mapping[str, Collection[str]]:
+        """Type URLs of the types that may be in an ``Any``, by the name of the interface that
+        they implement."""
+        types = [each.type for each in self._handlers.values()]
+        return {
+            MSG_INTERFACE: self._handlers.keys(),
+            "cosmos.auth.v1beta1.AccountI": (BASE, MODULE),
+            "cosmos.crypto.PubKey": keys.KINDS.keys(),
+            "cosmos.tx.v1beta1.MsgResponse": [each.response_url for each in types],
+            **{each.interface: each.nested.keys() for each in types if each.interface},
         }
 
     def resolve(self, type_url: str) -> Kind | None:

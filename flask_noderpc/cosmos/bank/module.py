@@ -32,6 +32,8 @@ class Module:
     """Name of the member of the genesis state, and of the store."""
     service = ""
     """Name of the gRPC service of its queries, such as ``cosmos.staking.v1beta1.Query``."""
+    version = 1
+    """Consensus version, which x/upgrade's query ModuleVersions returns."""
     accounts: Mapping[str, tuple[str, ...]] = MappingProxyType({})
     """Permissions of the module's own accounts, by name."""
     handlers: Sequence[Handler] = ()

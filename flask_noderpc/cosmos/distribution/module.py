@@ -19,6 +19,7 @@ class DistributionModule(Module, StakingHooks):
     """Rewards of delegators, commission of validators, and the coins of the community."""
 
     name = "distribution"
+    version = 3
     service = "cosmos.distribution.v1beta1.Query"
     accounts = MappingProxyType({ACCOUNT: ()})
     handlers = HANDLERS

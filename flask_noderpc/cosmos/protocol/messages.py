@@ -20,6 +20,8 @@ class MessageType:
     Ledger devices use."""
     nested: Mapping[str, Kind] = field(default_factory=dict)
     """Types of the messages that may be in an ``Any`` of the message, by type URL."""
+    interface: str = ""
+    """Name of the interface that the types in ``nested`` implement."""
     messages: str = ""
     """Name of the field whose ``Any`` values are messages themselves, if there is one."""
     is_signed_by_operator: bool = False

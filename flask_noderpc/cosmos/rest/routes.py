@@ -16,9 +16,11 @@ from ..distribution import proto as distribution
 from ..evidence import proto as evidence
 from ..feegrant import proto as feegrant
 from ..mint import proto as mint
+from ..params import proto as params
 from ..protocol.proto import MESSAGES
 from ..slashing import proto as slashing
 from ..staking import proto as staking
+from ..upgrade import proto as upgrade
 
 _PATHS = """
 GET /cosmos/auth/v1beta1/account_info/{address} auth AccountInfo
@@ -45,6 +47,17 @@ GET /cosmos/bank/v1beta1/supply bank TotalSupply
 GET /cosmos/bank/v1beta1/supply/by_denom bank SupplyOf
 GET /cosmos/base/node/v1beta1/config node Config
 GET /cosmos/base/node/v1beta1/status node Status
+GET /cosmos/base/reflection/v1beta1/app_descriptor/authn descriptor GetAuthnDescriptor
+GET /cosmos/base/reflection/v1beta1/app_descriptor/chain descriptor GetChainDescriptor
+GET /cosmos/base/reflection/v1beta1/app_descriptor/codec descriptor GetCodecDescriptor
+GET /cosmos/base/reflection/v1beta1/app_descriptor/configuration descriptor \
+GetConfigurationDescriptor
+GET /cosmos/base/reflection/v1beta1/app_descriptor/query_services descriptor \
+GetQueryServicesDescriptor
+GET /cosmos/base/reflection/v1beta1/app_descriptor/tx_descriptor descriptor GetTxDescriptor
+GET /cosmos/base/reflection/v1beta1/interfaces reflection ListAllInterfaces
+GET /cosmos/base/reflection/v1beta1/interfaces/{interface_name}/implementations reflection \
+ListImplementations
 GET /cosmos/base/tendermint/v1beta1/abci_query tendermint ABCIQuery
 GET /cosmos/base/tendermint/v1beta1/blocks/latest tendermint GetLatestBlock
 GET /cosmos/base/tendermint/v1beta1/blocks/{height} tendermint GetBlockByHeight
@@ -63,7 +76,9 @@ POST /cosmos/tx/v1beta1/txs tx BroadcastTx
 """
 _SERVICES = {
     "consensus": "cosmos.consensus.v1.Query",
+    "descriptor": "cosmos.base.reflection.v2alpha1.ReflectionService",
     "node": "cosmos.base.node.v1beta1.Service",
+    "reflection": "cosmos.base.reflection.v1beta1.ReflectionService",
     "tendermint": "cosmos.base.tendermint.v1beta1.Service",
     "tx": "cosmos.tx.v1beta1.Service",
 }
@@ -73,8 +88,10 @@ _MODULES = {
     "evidence": evidence.ROUTES,
     "feegrant": feegrant.ROUTES,
     "mint": mint.ROUTES,
+    "params": params.ROUTES,
     "slashing": slashing.ROUTES,
     "staking": staking.ROUTES,
+    "upgrade": upgrade.ROUTES,
 }
 _PARAMETER = re.compile(r"\{(\w+)(=\*\*)?\}")
 _ROW = re.compile(r"(GET|POST) ((?:/(?:[\w-]+|\{\w+(?:=\*\*)?\})){2,}) (\w+)", re.ASCII)

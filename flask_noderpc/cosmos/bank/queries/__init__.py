@@ -9,6 +9,7 @@ from ....backends.base.application import AppState
 from ....domain.abci import QueryResult
 from ....protocol.protobuf import Malformed, Message
 from ...protocol.proto import MESSAGES
+from ...services import METHODS as NODE_METHODS
 from ..context import Environment
 from ..errors import (
     INVALID_HEIGHT,
@@ -21,7 +22,7 @@ from ..errors import (
 )
 from ..module import Module
 from ..state import ACCOUNTS, BANK, Head, PastState, find_head, head, is_retained
-from . import auth, bank, tx
+from . import auth, bank, reflection, tx
 from .request import Method, Node, QueryContext
 
 __all__ = ["Node", "Query", "answer"]
@@ -51,11 +52,19 @@ def _config(ctx: QueryContext) -> bytes:
     )
 
 
+def _query_services(ctx: QueryContext) -> bytes:
+    return reflection.query_services((*of_modules(ctx.environment.modules), *NODE_METHODS))
+
+
 METHODS: dict[str, Method] = {
     **_of("auth", auth.METHODS),
     **_of("bank", bank.METHODS),
     # The node handles the other methods of these services, which read blocks and their index.
     "/cosmos.base.node.v1beta1.Service/Config": _config,
+    **{f"/cosmos.base.reflection.{name}": each for name, each in reflection.METHODS.items()},
+    "/cosmos.base.reflection.v2alpha1.ReflectionService/GetQueryServicesDescriptor": (
+        _query_services
+    ),
     **{f"/cosmos.tx.v1beta1.Service/{name}": each for name, each in tx.METHODS.items()},
 }
 """Query methods by path."""
