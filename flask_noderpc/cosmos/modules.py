@@ -11,6 +11,7 @@ from .evidence.module import EvidenceModule
 from .feegrant.module import FeegrantModule
 from .mint.module import MintModule
 from .params.module import ParamsModule
+from .protocolpool.module import ProtocolPoolModule
 from .slashing.module import SlashingModule
 from .staking.module import StakingModule
 from .upgrade.module import UpgradeModule
@@ -25,10 +26,19 @@ MODULES: tuple[Module, ...] = (
     AuthzModule(),
     ParamsModule(),
     UpgradeModule(),
+    ProtocolPoolModule(),
 )
 """The modules, in the order in which their genesis states are read."""
 
-_BEGIN_ORDER = ("mint", "distribution", "slashing", "evidence", "staking", "authz")
+_BEGIN_ORDER = (
+    "mint",
+    "distribution",
+    "protocolpool",
+    "slashing",
+    "evidence",
+    "staking",
+    "authz",
+)
 
 
 def in_begin_order(modules: Iterable[Module]) -> list[Module]:

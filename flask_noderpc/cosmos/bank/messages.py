@@ -21,6 +21,7 @@ from .errors import (
     NO_INPUTS,
     NO_OUTPUTS,
     UNAUTHORIZED,
+    Code,
     Panic,
     TxError,
 )
@@ -102,17 +103,22 @@ def _amino(kind: MessageType) -> Callable[[bytes], object]:
     return lambda data: Msg(kind, kind.kind.decode(data)).amino_json()
 
 
-def of_governance(type: MessageType) -> Handler:
-    """Return the handler of a message that only the account of the module gov can sign."""
+def of_governance(
+    type: MessageType, handle: Handle | None = None, refusal: Code = INVALID_SIGNER
+) -> Handler:
+    """Return the handler of a message that only the account of the module gov can sign.
 
-    def refuse(context: Context, message: Values) -> None:
-        expected = context.codec.show(module_address("gov"))
-        raise TxError(
-            INVALID_SIGNER,
-            f"invalid authority; expected {expected}, got {message['authority']}",
-        )
+    ``refusal`` is the kind of error for other signers; without ``handle``, it is raised for
+    each signer.
+    """
 
-    return Handler(type, refuse)
+    def checked(context: Context, message: Values) -> bytes | None:
+        expected, given = context.codec.show(module_address("gov")), message["authority"]
+        if handle is None or given != expected:
+            raise TxError(refusal, f"invalid authority; expected {expected}, got {given}")
+        return handle(context, message)
+
+    return Handler(type, checked)
 
 
 def _send(context: Context, message: Values) -> None:

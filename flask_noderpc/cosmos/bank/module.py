@@ -42,6 +42,9 @@ class Module:
     """Functions that answer the methods of :attr:`service`, by name."""
     grants_fees = False
     """True if :meth:`use_grant` lets accounts pay the fees of others."""
+    community_pool = ""
+    """Name of the module's account to which x/distribution sends the community's coins,
+    instead of keeping them."""
     routes = ""
     """REST paths of the queries: lines such as ``GET /acme/notes/v1/notes/{author} Note``."""
 

@@ -6,7 +6,13 @@ from typing import Any
 
 from ..bank.balances import event
 from ..bank.context import Context
-from ..bank.errors import INVALID_ADDRESS, INVALID_COINS, UNAUTHORIZED, TxError
+from ..bank.errors import (
+    INVALID_ADDRESS,
+    INVALID_COINS,
+    INVALID_REQUEST,
+    UNAUTHORIZED,
+    TxError,
+)
 from ..bank.messages import Handler, of_governance
 from ..protocol import coins, dec_coins
 from ..protocol.coins import Coins
@@ -55,6 +61,10 @@ MSG_UPDATE_PARAMS = _type(
 MSG_SPEND_COMMUNITY_POOL = _type(
     "MsgCommunityPoolSpend", "authority", "distr/MsgCommunityPoolSpend"
 )
+
+
+_GOVERNED_SPEND = of_governance(MSG_SPEND_COMMUNITY_POOL)
+_EXTERNAL = "external community pool is enabled"
 
 
 def _account(context: Context, text: str, name: str) -> bytes:
@@ -123,16 +133,31 @@ def _withdraw_commission(context: Context, message: Values) -> bytes:
 
 def _fund_community_pool(context: Context, message: Values) -> None:
     distribution = Distribution(context)
+    if distribution.external_pool:
+        text = "use the FundCommunityPool method exposed by the external community pool"
+        raise TxError(INVALID_REQUEST, f"{_EXTERNAL} - {text}")
     depositor = _account(context, message["depositor"], "depositor")
     amount: Coins = message["amount"]
-    if not amount:
-        raise TxError(INVALID_COINS, "amount cannot be nil")
-    if not coins.is_valid(amount):
-        raise TxError(INVALID_COINS, coins.show(amount))
+    check_amount(amount)
     context.balances.send_to_module(depositor, ACCOUNT, amount)
     pool = distribution.fee_pool()
     pool.community_pool = [*dec_coins.add(pool.community_pool, dec_coins.of(amount))]
     distribution.set_fee_pool(pool)
+
+
+def check_amount(amount: Coins) -> None:
+    """Raise :exc:`TxError` for coins that can't be paid to the community, or by it."""
+    if not amount:
+        raise TxError(INVALID_COINS, "amount cannot be nil")
+    if not coins.is_valid(amount):
+        raise TxError(INVALID_COINS, coins.show(amount))
+
+
+def _spend_community_pool(context: Context, message: Values) -> bytes | None:
+    if Distribution(context).external_pool:
+        text = "use the DistributFromCommunityPool method exposed by the external community"
+        raise TxError(INVALID_REQUEST, f"{_EXTERNAL} -  {text} pool")
+    return _GOVERNED_SPEND.handle(context, message)
 
 
 def _deposit_rewards(context: Context, message: Values) -> None:
@@ -156,6 +181,6 @@ HANDLERS = (
     Handler(MSG_FUND_COMMUNITY_POOL, _fund_community_pool),
     Handler(MSG_DEPOSIT_REWARDS, _deposit_rewards),
     of_governance(MSG_UPDATE_PARAMS),
-    of_governance(MSG_SPEND_COMMUNITY_POOL),
+    Handler(MSG_SPEND_COMMUNITY_POOL, _spend_community_pool),
 )
 """Handlers of x/distribution."""

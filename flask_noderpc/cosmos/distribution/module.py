@@ -33,6 +33,7 @@ class DistributionModule(Module, StakingHooks):
         distribution, block = Distribution(context), context.environment.block
         if context.environment.height > 1:
             rewards.allocate(distribution, block.votes)
+            rewards.pay_external_pool(distribution)
         distribution.set_proposer(block.proposer)
 
     def after_validator_created(self, context: Context, operator: bytes) -> None:

@@ -18,6 +18,7 @@ from ..feegrant import proto as feegrant
 from ..mint import proto as mint
 from ..params import proto as params
 from ..protocol.proto import MESSAGES
+from ..protocolpool import proto as protocolpool
 from ..slashing import proto as slashing
 from ..staking import proto as staking
 from ..upgrade import proto as upgrade
@@ -78,6 +79,7 @@ _SERVICES = {
     "consensus": "cosmos.consensus.v1.Query",
     "descriptor": "cosmos.base.reflection.v2alpha1.ReflectionService",
     "node": "cosmos.base.node.v1beta1.Service",
+    "protocolpool": "cosmos.protocolpool.v1.Query",
     "reflection": "cosmos.base.reflection.v1beta1.ReflectionService",
     "tendermint": "cosmos.base.tendermint.v1beta1.Service",
     "tx": "cosmos.tx.v1beta1.Service",
@@ -89,6 +91,7 @@ _MODULES = {
     "feegrant": feegrant.ROUTES,
     "mint": mint.ROUTES,
     "params": params.ROUTES,
+    "protocolpool": protocolpool.ROUTES,
     "slashing": slashing.ROUTES,
     "staking": staking.ROUTES,
     "upgrade": upgrade.ROUTES,
@@ -162,13 +165,16 @@ def of_module(module: str, service: str, rows: str, queries: Container[str]) -> 
         yield route
 
 
+def _service(module: str) -> str:
+    return _SERVICES.get(module, f"cosmos.{module}.v1beta1.Query")
+
+
 def _routes() -> Iterator[Route]:
     for line in _PATHS.split("\n")[1:-1]:
         http_method, template, module, name = line.split()
-        service = _SERVICES.get(module, f"cosmos.{module}.v1beta1.Query")
-        yield from parse(module, service, f"{http_method} {template} {name}")
+        yield from parse(module, _service(module), f"{http_method} {template} {name}")
     for module, rows in _MODULES.items():
-        yield from parse(module, f"cosmos.{module}.v1beta1.Query", rows)
+        yield from parse(module, _service(module), rows)
 
 
 ROUTES = tuple(_routes())

@@ -14,9 +14,12 @@ import (
 	feegrantmodule "cosmossdk.io/api/cosmos/feegrant/module/v1"
 	genutilmodule "cosmossdk.io/api/cosmos/genutil/module/v1"
 	mintmodule "cosmossdk.io/api/cosmos/mint/module/v1"
+	paramsmodule "cosmossdk.io/api/cosmos/params/module/v1"
+	poolmodule "cosmossdk.io/api/cosmos/protocolpool/module/v1"
 	slashingmodule "cosmossdk.io/api/cosmos/slashing/module/v1"
 	stakingmodule "cosmossdk.io/api/cosmos/staking/module/v1"
 	txconfig "cosmossdk.io/api/cosmos/tx/config/v1"
+	upgrademodule "cosmossdk.io/api/cosmos/upgrade/module/v1"
 	"cosmossdk.io/depinject"
 	"cosmossdk.io/depinject/appconfig"
 	"cosmossdk.io/log"
@@ -27,6 +30,7 @@ import (
 	"github.com/cosmos/cosmos-sdk/codec"
 	codectypes "github.com/cosmos/cosmos-sdk/codec/types"
 	"github.com/cosmos/cosmos-sdk/runtime"
+	sdk "github.com/cosmos/cosmos-sdk/types"
 	authkeeper "github.com/cosmos/cosmos-sdk/x/auth/keeper"
 	bankkeeper "github.com/cosmos/cosmos-sdk/x/bank/keeper"
 	stakingkeeper "github.com/cosmos/cosmos-sdk/x/staking/keeper"
@@ -35,6 +39,7 @@ import (
 	// Modules register themselves.
 	_ "cosmossdk.io/x/evidence"
 	_ "cosmossdk.io/x/feegrant/module"
+	_ "cosmossdk.io/x/upgrade"
 	_ "github.com/cosmos/cosmos-sdk/x/auth"
 	_ "github.com/cosmos/cosmos-sdk/x/auth/tx/config"
 	_ "github.com/cosmos/cosmos-sdk/x/authz/module"
@@ -43,6 +48,8 @@ import (
 	_ "github.com/cosmos/cosmos-sdk/x/distribution"
 	_ "github.com/cosmos/cosmos-sdk/x/genutil"
 	_ "github.com/cosmos/cosmos-sdk/x/mint"
+	_ "github.com/cosmos/cosmos-sdk/x/params"
+	_ "github.com/cosmos/cosmos-sdk/x/protocolpool"
 	_ "github.com/cosmos/cosmos-sdk/x/slashing"
 	_ "github.com/cosmos/cosmos-sdk/x/staking"
 )
@@ -57,6 +64,7 @@ type chain struct {
 	*runtime.App
 	codec    codec.Codec
 	txs      client.TxConfig
+	amino    *codec.LegacyAmino
 	registry codectypes.InterfaceRegistry
 	accounts authkeeper.AccountKeeper
 	coins    bankkeeper.Keeper
@@ -97,7 +105,7 @@ func wired(
 			"github.com/cosmos/cosmos-sdk/x/staking/keeper/*keeper.Keeper"),
 	)
 	err := depinject.Inject(wiring, &builder,
-		&made.codec, &made.txs, &made.registry, &made.accounts, &made.coins, &made.staking)
+		&made.codec, &made.txs, &made.amino, &made.registry, &made.accounts, &made.coins, &made.staking)
 	if err != nil {
 		return nil, err
 	}
@@ -147,6 +155,20 @@ func modules(given options) depinject.Config {
 		order.InitGenesis = append(order.InitGenesis, "feegrant", "authz")
 		parts["authz"] = &authzmodule.Module{}
 		parts["feegrant"] = &feegrantmodule.Module{}
+	}
+	if given.pool {
+		order.PreBlockers = []string{"upgrade", "auth"}
+		order.BeginBlockers = []string{
+			"mint", "distribution", "protocolpool", "slashing", "evidence", "staking"}
+		order.InitGenesis = append(order.InitGenesis, "upgrade", "protocolpool")
+		accounts = append(accounts,
+			&authmodule.ModuleAccountPermission{Account: "protocolpool"},
+			&authmodule.ModuleAccountPermission{Account: "protocolpool_escrow"})
+		// No governance: alice does what only it may do.
+		alice := sdk.AccAddress(keyOf(words["alice"]).PubKey().Address()).String()
+		parts["protocolpool"] = &poolmodule.Module{Authority: alice}
+		parts["upgrade"] = &upgrademodule.Module{}
+		parts["params"] = &paramsmodule.Module{}
 	}
 	parts["runtime"] = order
 	parts["auth"] = &authmodule.Module{Bech32Prefix: prefix, ModuleAccountPermissions: accounts}

@@ -6,7 +6,7 @@
 // A home without a genesis gets one by the flags, or that of -genesis; the same flags, with a
 // -genesis-time, give the same one. With -init it ends there. The validator's key is made of the
 // chain's id, unless the home has config/priv_validator_key.json. With -record-bank,
-// -record-modules or -record-grants it needs no home. Without -commit 10h, with which
+// -record-modules, -record-grants or -record-pool it needs no home. Without -commit 10h, with which
 // a chain stands still after a restart, it makes blocks all the time.
 package main
 
@@ -34,10 +34,12 @@ type options struct {
 	rewards      bool
 	slashing     bool
 	grants       bool
+	pool         bool
 	initOnly     bool
 	recordBank   bool
 	recordParts  bool
 	recordGrants bool
+	recordPool   bool
 	rpc          string
 	p2p          string
 	api          string
@@ -88,6 +90,9 @@ func parse() options {
 			"chain in memory; with -api serve its REST gateway then, else end")
 	flag.BoolVar(&given.recordGrants, "record-grants", false,
 		"print a recording of feegrant and authz as JSON, of a chain in memory, and end")
+	flag.BoolVar(&given.recordPool, "record-pool", false,
+		"print a recording of protocolpool, upgrade, params and tx as JSON, of a chain in memory, "+
+			"and end")
 	flag.StringVar(&given.rpc, "rpc", "tcp://127.0.0.1:26657", "address of the RPC")
 	flag.StringVar(&given.api, "api", "", "address of the REST gateway, as tcp://127.0.0.1:1317")
 	flag.StringVar(&given.grpc, "grpc", "127.0.0.1:9090", "address of gRPC, which -api runs too")
@@ -108,6 +113,9 @@ func run(ctx context.Context, given options) error {
 	}
 	if given.recordGrants {
 		return recordGrants(os.Stdout)
+	}
+	if given.recordPool {
+		return recordPool(os.Stdout)
 	}
 	if given.home == "" {
 		return fmt.Errorf("-home is missing")

@@ -52,6 +52,8 @@ type chainRecording struct {
 	Init    json.RawMessage       `json:"init"`
 	Blocks  []modulesBlock        `json:"blocks"`
 	States  map[int64]modulesDump `json:"states"`
+	// Governor is who does what only governance may do, if there is one.
+	Governor string `json:"governor,omitempty"`
 }
 
 type consensus struct {
@@ -219,6 +221,10 @@ func newModulesWorld(parts options) (*world, error) {
 	slashing.Params.DowntimeJailDuration = jailTime
 	state[slashingtypes.ModuleName] = empty.codec.MustMarshalJSON(slashing)
 
+	if made.options.pool {
+		state["params"] = json.RawMessage("null")
+		state["protocolpool"] = empty.codec.MustMarshalJSON(made.poolGenesis())
+	}
 	if err := made.addGenesisTxs(empty, state); err != nil {
 		return nil, err
 	}
@@ -449,6 +455,9 @@ func (n *network) dump() {
 		distrtypes.ModuleName, "mint", slashingtypes.ModuleName, "evidence"}
 	if n.world.options.grants {
 		names = append(names, "feegrant", "authz")
+	}
+	if n.world.options.pool {
+		names = append(names, "protocolpool", "upgrade")
 	}
 	exported := must(n.ModuleManager.ExportGenesisForModules(ctx, n.codec, names))
 	found := modulesDump{Export: exported, Rewards: map[string]json.RawMessage{}}

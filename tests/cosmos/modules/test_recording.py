@@ -25,7 +25,7 @@ OVERFLOW = re.compile(
 )
 
 
-@pytest.mark.parametrize("name", ["main", "imported", "grants"])
+@pytest.mark.parametrize("name", ["main", "imported", "grants", "pool"])
 def test_blocks_have_the_results_and_the_state_of_the_sdk(name: str) -> None:
     given = recorded(name)
     chain, known = Chain(given), states(given)
@@ -63,7 +63,13 @@ def recorded_reply(given: Json) -> Json:
 
 
 PATHS = sorted(
-    {(name, each["path"]) for name in ("main", "grants") for each in recorded(name)["queries"]}
+    {
+        (name, each["path"])
+        for name in ("main", "grants", "pool")
+        for each in recorded(name)["queries"]
+        # The SDK has types that this chain does not have; test_pool.py lists them.
+        if "ReflectionService" not in each["path"] and "Amino" not in each["path"]
+    }
 )
 
 
@@ -83,11 +89,15 @@ def test_queries_have_the_replies_of_the_sdk(
 
 def compared(path: str, given: Json) -> Json:
     code, codespace, log, value = given
-    log = PLACE.sub("", log)
+    # Go's protobuf adds a space without line breaks in some builds.
+    log = PLACE.sub("", log).replace("\xa0", " ")
     if log.startswith("proto: "):
         # The texts for malformed requests differ.
         log = "unexpected EOF: invalid request"
     if path.endswith("/HistoricalInfo"):
         # The header's hashes belong to the chain.
         return code, codespace, log, Message(Message(value).blob(1)).blobs(2)
+    if path.endswith("/Subspaces"):
+        # The SDK returns them in no order.
+        return code, codespace, log, sorted(Message(value).blobs(1))
     return code, codespace, log, value
