@@ -2,7 +2,7 @@
 
 ``python -m tests.clients.record_pool PROGRAM``; ``go build`` in tests/clients/sdk makes the
 program, and its record_pool.go defines the recorded chain. It has the modules of
-:mod:`.record_modules`, and these in addition. The recording has the same form, without
+:mod:`.record_grants`, and these in addition. The recording has the same form, without
 ``imported``, ``refused`` and ``gas``, and with ``governor``: the account that executes the
 messages of x/protocolpool that are governance's on other chains. Two recordings differ in the
 order of interfaces, of their implementations and of subspaces, which the SDK lists in no order.

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from ..protocol import coins, keys
+from ..protocol.amino import Amino
 from ..protocol.coins import Coins, InvalidCoins
 from ..protocol.fields import ANY_AMINO, AnyValue, Kind, Values
 from ..protocol.messages import MSG_MULTI_SEND, MSG_SEND, MessageType, Msg, decode
+from ..protocol.proto import MESSAGES
 from .accounts import BASE, MODULE, module_address
 from .context import Context
 from .errors import (
@@ -76,6 +79,27 @@ class Registry:
             "cosmos.tx.v1beta1.MsgResponse": [each.response_url for each in types],
             **{each.interface: each.nested.keys() for each in types if each.interface},
         }
+
+    @cached_property
+    def amino(self) -> Amino:
+        """Conversion of the chain's transactions to and from binary amino."""
+        types = [each.type for each in self._handlers.values()]
+        names = {each.type_url: each.binary_name or each.amino_name for each in types}
+        names |= {
+            url: f"cosmos-sdk/{url.rpartition('.')[2]}"
+            for each in types
+            for url in each.nested
+            # Amino has types of its own for the members of a oneof.
+            if not any(field.mark == "?" for field in MESSAGES[url.removeprefix("/")])
+        }
+        # SDK: messages whose name is their type URL have no binary form.
+        return Amino(
+            {
+                url: name
+                for url, name in names.items()
+                if name and name != url and url.removeprefix("/") in MESSAGES
+            }
+        )
 
     def resolve(self, type_url: str) -> Kind | None:
         """Return the type of a message, response or key by type URL, or ``None``."""

@@ -196,6 +196,10 @@ message tx.TxDecodeRequest { bytes tx_bytes = 1; }
 message tx.TxDecodeResponse { cosmos.tx.v1beta1.Tx tx = 1; }
 message tx.TxEncodeRequest { cosmos.tx.v1beta1.Tx tx = 1; }
 message tx.TxEncodeResponse { bytes tx_bytes = 1; }
+message tx.TxDecodeAminoRequest { bytes amino_binary = 1; }
+message tx.TxDecodeAminoResponse { string amino_json = 1; }
+message tx.TxEncodeAminoRequest { string amino_json = 1; }
+message tx.TxEncodeAminoResponse { bytes amino_binary = 1; }
 message tx.BroadcastTxRequest { bytes tx_bytes = 1; BroadcastMode mode = 2; }
 message tx.BroadcastTxResponse { TxResponse tx_response = 1; }
 message tx.GetTxRequest { string hash = 1; }

@@ -33,7 +33,7 @@ def _type(name: str, signer: str = "authority", **types: Any) -> MessageType:
     full = f"{_PACKAGE}.{name}"
     kind = declared(f"*types.{name}", full, signer=signer, omits=("amount",), **types)
     # SDK: a message without an amino name has its type URL.
-    return MessageType(f"/{full}", kind, f"/{full}")
+    return MessageType(f"/{full}", kind, f"/{full}", f"cosmos-sdk/pp/{name}")
 
 
 MSG_FUND = _type("MsgFundCommunityPool", "depositor")

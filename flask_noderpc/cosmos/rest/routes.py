@@ -71,7 +71,9 @@ GET /cosmos/tx/v1beta1/txs tx GetTxsEvent
 GET /cosmos/tx/v1beta1/txs/block/{height} tx GetBlockWithTxs
 GET /cosmos/tx/v1beta1/txs/{hash} tx GetTx
 POST /cosmos/tx/v1beta1/decode tx TxDecode
+POST /cosmos/tx/v1beta1/decode/amino tx TxDecodeAmino
 POST /cosmos/tx/v1beta1/encode tx TxEncode
+POST /cosmos/tx/v1beta1/encode/amino tx TxEncodeAmino
 POST /cosmos/tx/v1beta1/simulate tx Simulate
 POST /cosmos/tx/v1beta1/txs tx BroadcastTx
 """

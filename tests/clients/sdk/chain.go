@@ -2,6 +2,7 @@ package main
 
 import (
 	"path/filepath"
+	"slices"
 
 	runtimemodule "cosmossdk.io/api/cosmos/app/runtime/v1alpha1"
 	appv1alpha1 "cosmossdk.io/api/cosmos/app/v1alpha1"
@@ -158,8 +159,7 @@ func modules(given options) depinject.Config {
 	}
 	if given.pool {
 		order.PreBlockers = []string{"upgrade", "auth"}
-		order.BeginBlockers = []string{
-			"mint", "distribution", "protocolpool", "slashing", "evidence", "staking"}
+		order.BeginBlockers = slices.Insert(order.BeginBlockers, 2, "protocolpool")
 		order.InitGenesis = append(order.InitGenesis, "upgrade", "protocolpool")
 		accounts = append(accounts,
 			&authmodule.ModuleAccountPermission{Account: "protocolpool"},

@@ -2,15 +2,22 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"time"
 
 	"cosmossdk.io/math"
+	evidencetypes "cosmossdk.io/x/evidence/types"
+	"cosmossdk.io/x/feegrant"
 	upgradetypes "cosmossdk.io/x/upgrade/types"
 	"github.com/cosmos/cosmos-sdk/client/grpc/reflection"
+	"github.com/cosmos/cosmos-sdk/crypto/keys/multisig"
+	cryptotypes "github.com/cosmos/cosmos-sdk/crypto/types"
 	sdk "github.com/cosmos/cosmos-sdk/types"
 	txtypes "github.com/cosmos/cosmos-sdk/types/tx"
 	"github.com/cosmos/cosmos-sdk/x/auth/migrations/legacytx"
+	"github.com/cosmos/cosmos-sdk/x/authz"
+	banktypes "github.com/cosmos/cosmos-sdk/x/bank/types"
 	distrtypes "github.com/cosmos/cosmos-sdk/x/distribution/types"
 	"github.com/cosmos/cosmos-sdk/x/params/types/proposal"
 	pooltypes "github.com/cosmos/cosmos-sdk/x/protocolpool/types"
@@ -20,7 +27,7 @@ import (
 // The recording's form is documented in tests/clients/record_pool.py.
 
 func recordPool(out io.Writer) error {
-	world, err := newModulesWorld(options{rewards: true, slashing: true, pool: true})
+	world, err := newModulesWorld(options{rewards: true, slashing: true, grants: true, pool: true})
 	if err != nil {
 		return err
 	}
@@ -258,10 +265,70 @@ func (a *modulesAsker) txs() {
 		ask(name, "TxDecodeAmino", &txtypes.TxDecodeAminoRequest{
 			AminoBinary: must(a.amino.Marshal(made))})
 	}
+	var several legacytx.StdTx
+	for _, each := range a.network.aminoMessages() {
+		made := std
+		made.Msgs, several.Msgs = []sdk.Msg{each}, append(several.Msgs, each)
+		ask(proto.MessageName(each), "TxEncodeAmino", &txtypes.TxEncodeAminoRequest{
+			AminoJson: string(must(a.amino.MarshalJSON(made)))})
+		ask(proto.MessageName(each), "TxDecodeAmino", &txtypes.TxDecodeAminoRequest{
+			AminoBinary: must(a.amino.Marshal(made))})
+	}
+	two := multisig.NewLegacyAminoPubKey(2, []cryptotypes.PubKey{
+		a.world.keys["alice"].PubKey(), publicKey(consensusKey("bob"))})
+	several.Signatures = []legacytx.StdSignature{{PubKey: two, Signature: []byte{1}}, {}} //nolint:staticcheck // amino
+	ask("several", "TxEncodeAmino", &txtypes.TxEncodeAminoRequest{
+		AminoJson: string(must(a.amino.MarshalJSON(several)))})
+	whole := must(a.amino.Marshal(several))
+	ask("several", "TxDecodeAmino", &txtypes.TxDecodeAminoRequest{AminoBinary: whole})
+	for _, size := range []int{4, 5, 6, 10, 100, len(whole) - 1} {
+		ask(fmt.Sprintf("the first %d bytes", size), "TxDecodeAmino",
+			&txtypes.TxDecodeAminoRequest{AminoBinary: whole[:size]})
+	}
+	for _, text := range []string{
+		`{"msg":[{"type":"none","value":{}}]}`, `{"msg":[{"value":{}}]}`, `{"msg":7}`, `{"fee":[]}`,
+		`{"msg":[{"type":"cosmos-sdk/MsgSend","value":{"amount":[{"denom":"a","amount":"x"}]}}]}`,
+		`{"memo":5}`, `{"timeout_height":"x"}`, `{"timeout_height":7}`, `{"none":7}`, `[]`, `null`,
+		`{"signatures":[{"pub_key":{"type":"none","value":""}}]}`, `{"signatures":[{"signature":"!"}]}`,
+	} {
+		ask(text, "TxEncodeAmino", &txtypes.TxEncodeAminoRequest{
+			AminoJson: `{"type":"cosmos-sdk/StdTx","value":` + text + `}`})
+	}
 	for _, text := range []string{"", "{}", "x", `{"type":"cosmos-sdk/StdTx"}`, `{"type":"x","value":{}}`} {
 		ask(text, "TxEncodeAmino", &txtypes.TxEncodeAminoRequest{AminoJson: text})
 	}
 	for _, raw := range [][]byte{nil, {1}, {1, 2, 3, 4, 5}, first} {
 		ask(string(raw), "TxDecodeAmino", &txtypes.TxDecodeAminoRequest{AminoBinary: raw})
+	}
+}
+
+// aminoMessages have all types of fields.
+func (n *network) aminoMessages() []sdk.Msg {
+	alice, bob := n.world.address("alice").String(), n.world.address("bob").String()
+	until := n.world.genesis.GenesisTime
+	sent := &banktypes.MsgMultiSend{
+		Inputs:  []banktypes.Input{{Address: alice, Coins: of(coin("stake", 3), coin("token", 4))}},
+		Outputs: []banktypes.Output{{Address: bob, Coins: of(coin("stake", 3))}, {}}}
+	edited := n.editRate("alice", "0.123")
+	edited.Description.Moniker = "a <&> \u2028 \"é"
+	granted := n.grantFees("alice", "bob", &feegrant.AllowedMsgAllowance{
+		Allowance: anyOf(&feegrant.PeriodicAllowance{
+			Basic:  feegrant.BasicAllowance{SpendLimit: of(coin("stake", 9)), Expiration: &until},
+			Period: 90 * time.Minute, PeriodSpendLimit: of(coin("stake", 2)), PeriodReset: until}),
+		AllowedMessages: []string{"/a", "/b"}})
+	executed := n.exec("bob", n.from("alice", "bob", coin("stake", 1)),
+		n.exec("alice", n.stream("alice", "bob", "0.25", &until)))
+	authorized := &authz.MsgGrant{Granter: alice, Grantee: bob,
+		Grant: must(authz.NewGrant(until, authz.NewGenericAuthorization("/a"), n.in(time.Hour)))}
+	limited := &authz.MsgGrant{Granter: alice, Grantee: bob, Grant: must(authz.NewGrant(
+		until, banktypes.NewSendAuthorization(of(coin("token", 6)), nil), nil))}
+	submitted := must(evidencetypes.NewMsgSubmitEvidence(n.world.address("alice"),
+		&evidencetypes.Equivocation{Height: 7, Time: until, Power: 1, ConsensusAddress: bob}))
+	return []sdk.Msg{
+		sent, edited, granted, executed, authorized, limited, submitted,
+		n.world.create("carol", 5_000_000_000), n.editMinimum("bob", 0), n.unjail("bob"),
+		n.delegate("alice", "bob", coin("stake", 0)), n.withdrawTo("alice", "bob"),
+		n.poolParams("alice", 7, "stake", "token"), n.poolParams("alice", 0),
+		n.fundPool("bob"), &banktypes.MsgSend{}, n.cancel("alice", "bob", coin("stake", 1), 77),
 	}
 }

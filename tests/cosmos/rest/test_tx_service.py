@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
@@ -70,6 +70,36 @@ def test_a_decoded_transaction_is_encoded_to_the_same_bytes(noderpc_bank: BankNo
         "AUTHORIZATION_TYPE_DELEGATE"
     )
     assert post(node, "encode", decoded) == {"tx_bytes": given}
+
+
+def test_a_transaction_in_amino_is_encoded_and_decoded(noderpc_bank: BankNode) -> None:
+    node = noderpc_bank
+    coins = [{"denom": "stake", "amount": "7"}]
+    sent = {"from_address": node.accounts[0], "to_address": node.accounts[1], "amount": coins}
+    key = {
+        "type": "tendermint/PubKeySecp256k1",
+        "value": b64encode(KEYS[0].public.key).decode(),
+    }
+    value = {
+        "msg": [{"type": "cosmos-sdk/MsgSend", "value": sent}],
+        "fee": {"amount": coins, "gas": "200000", "granter": node.accounts[2]},
+        "signatures": [{"pub_key": key, "signature": b64encode(b"signed").decode()}],
+        "memo": "hi",
+        "timeout_height": "7",
+    }
+    given = json.dumps({"type": "cosmos-sdk/StdTx", "value": value}, separators=(",", ":"))
+
+    encoded = post(node, "encode/amino", {"amino_json": given})
+
+    assert b64decode(encoded["amino_binary"])[:4].hex() == "282816a9"
+    assert post(node, "decode/amino", encoded) == {"amino_json": given}
+    assert refused(node, "encode/amino", {}) == (400, "invalid empty tx json")
+    assert refused(node, "decode/amino", {}) == (400, "invalid empty tx bytes")
+    status, text = refused(node, "encode/amino", {"amino_json": "{}"})
+    assert (status, text) == (
+        500,
+        "JSON encoding of interfaces require non-empty type field.",
+    )
 
 
 def test_bytes_that_are_not_a_transaction_are_refused(noderpc_bank: BankNode) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from ....domain.abci import Event, EventAttribute
-from ....protocol.protobuf import Message, blob, message
+from ....protocol.protobuf import Message, blob, message, string
 from ...protocol import tx as txs
+from ...protocol.amino import InvalidAmino
 from ...protocol.fields import InvalidMessage
 from ...protocol.proto import MESSAGES
-from ..errors import PANIC, TX_DECODE, UNKNOWN_REQUEST, TxError
+from ..errors import INVALID_REQUEST, PANIC, TX_DECODE, UNKNOWN_REQUEST, TxError
 from .request import GrpcError, Method, QueryContext, coded, invalid
 
 
@@ -59,10 +60,31 @@ def _encode(ctx: QueryContext) -> bytes:
     return blob(1, txs.encode(tx.blob(1), tx.blob(2), tx.blobs(3)))
 
 
+def _decode_amino(ctx: QueryContext) -> bytes:
+    if not ctx.request.blobs(1):
+        raise invalid("invalid empty tx bytes")
+    try:
+        return string(1, ctx.node.messages.amino.json(ctx.request.blob(1)))
+    except InvalidAmino as error:
+        raise TxError(INVALID_REQUEST, str(error)) from None
+
+
+def _encode_amino(ctx: QueryContext) -> bytes:
+    document = ctx.request.text(1)
+    if not document:
+        raise invalid("invalid empty tx json")
+    try:
+        return blob(1, ctx.node.messages.amino.binary(document))
+    except InvalidAmino as error:
+        raise TxError(INVALID_REQUEST, str(error)) from None
+
+
 METHODS: dict[str, Method] = {
     "Simulate": _simulate,
     "TxDecode": _decode,
+    "TxDecodeAmino": _decode_amino,
     "TxEncode": _encode,
+    "TxEncodeAmino": _encode_amino,
 }
 """Methods of ``/cosmos.tx.v1beta1.Service/``; the node answers the others, which read blocks
 and their index."""
