@@ -51,25 +51,28 @@ _SEPARATOR = re.compile(r'(\d|"),"(message|details)":')
 
 
 def main(program: Path) -> None:
-    """Start the gateway, and record its responses."""
+    """Record the gateway's responses."""
+    modules = json.loads(gzip.decompress(MODULES.read_bytes()))
+    record(program, "-record-modules", _requests(modules), RECORDING)
+
+
+def record(program: Path, flag: str, requests: Iterator[Ask], recording: Path) -> None:
+    """Start the gateway of the chain that a flag records, and record its responses."""
     api, grpc = free_port(), free_port()
     command = [
-        *(str(program), "-record-modules", "-api", f"tcp://127.0.0.1:{api}"),
+        *(str(program), flag, "-api", f"tcp://127.0.0.1:{api}"),
         *("-grpc", f"127.0.0.1:{grpc}"),
     ]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
         try:
             url = f"http://127.0.0.1:{api}"
             until(lambda: _is_up(url), "the gateway")
-            modules = json.loads(gzip.decompress(MODULES.read_bytes()))
-            found = [
-                reply for request in _requests(modules) for reply in _followed(url, request)
-            ]
+            found = [reply for request in requests for reply in _followed(url, request)]
         finally:
             process.terminate()
     text = json.dumps(found, indent=1, ensure_ascii=False).encode()
-    RECORDING.write_bytes(gzip.compress(text, mtime=0))
-    print(f"{len(found)} requests, {RECORDING.stat().st_size} bytes")
+    recording.write_bytes(gzip.compress(text, mtime=0))
+    print(f"{len(found)} requests, {recording.stat().st_size} bytes")
 
 
 def _is_up(url: str) -> bool:

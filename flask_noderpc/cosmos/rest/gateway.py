@@ -225,6 +225,10 @@ def _value(result: QueryResult) -> bytes:
     named = _RPC_ERROR.fullmatch(result.log)
     if named is not None:
         raise Failure(named[1], named[2], result.height)
+    if result.code == errors.PANIC.code:
+        raise Failure(
+            "Internal", result.log.removesuffix(f": {errors.PANIC.text}"), result.height
+        )
     plain = _ERROR.fullmatch(result.log)
     text = plain[1] if plain else result.log
     for code in _KEEPER_ERRORS:

@@ -23,6 +23,8 @@ _PACKAGES = {
     "BroadcastMode": "cosmos.tx",
     "SignMode": "cosmos.tx.signing",
 }
+# SDK: empty bytes are omitted in requests, except in this one, which the gateway handles.
+_BROADCAST = "tx.BroadcastTxRequest"
 # Seconds, the usual JSON of a duration; Go's other units are refused.
 _DURATION = re.compile(r"(-?)([0-9]{1,12})(?:\.([0-9]{1,9}))?s", re.ASCII)
 _INT32 = range(-(1 << 31), 1 << 31)
@@ -41,6 +43,7 @@ def read(name: str, given: Any, depth: int = _MAX_DEPTH) -> bytes:
         _field(field, each, depth - 1)
         for field in MESSAGES[name]
         for each in in_turns(_values(field, given))
+        if each != "" or field.type != "bytes" or field.repeated or name == _BROADCAST
     )
 
 

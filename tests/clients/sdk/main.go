@@ -91,8 +91,8 @@ func parse() options {
 	flag.BoolVar(&given.recordGrants, "record-grants", false,
 		"print a recording of feegrant and authz as JSON, of a chain in memory, and end")
 	flag.BoolVar(&given.recordPool, "record-pool", false,
-		"print a recording of protocolpool, upgrade, params and tx as JSON, of a chain in memory, "+
-			"and end")
+		"print a recording of protocolpool, upgrade, params and tx as JSON, of a chain in memory; "+
+			"with -api serve its REST gateway then, else end")
 	flag.StringVar(&given.rpc, "rpc", "tcp://127.0.0.1:26657", "address of the RPC")
 	flag.StringVar(&given.api, "api", "", "address of the REST gateway, as tcp://127.0.0.1:1317")
 	flag.StringVar(&given.grpc, "grpc", "127.0.0.1:9090", "address of gRPC, which -api runs too")
@@ -115,7 +115,7 @@ func run(ctx context.Context, given options) error {
 		return recordGrants(os.Stdout)
 	}
 	if given.recordPool {
-		return recordPool(os.Stdout)
+		return recordPool(ctx, given, os.Stdout)
 	}
 	if given.home == "" {
 		return fmt.Errorf("-home is missing")

@@ -143,19 +143,25 @@ func recordModules(ctx context.Context, given options, out io.Writer) error {
 	if made.recorded.Gas, err = made.gasTables(); err != nil {
 		return err
 	}
+	return made.publish(ctx, given, out)
+}
+
+// publish writes the recording, and serves the gateway then, if that was asked for.
+func (n *network) publish(ctx context.Context, given options, out io.Writer) error {
 	written := json.NewEncoder(out)
 	written.SetEscapeHTML(false)
 	written.SetIndent("", " ")
-	if err := written.Encode(made.recorded); err != nil || given.api == "" {
+	if err := written.Encode(n.recorded); err != nil || given.api == "" {
 		return err
 	}
 	asked := client.Context{}.
-		WithChainID(made.recorded.ChainID).
-		WithCodec(made.codec).
-		WithInterfaceRegistry(made.registry).
-		WithTxConfig(made.txs)
+		WithChainID(n.recorded.ChainID).
+		WithCodec(n.codec).
+		WithInterfaceRegistry(n.registry).
+		WithTxConfig(n.txs).
+		WithLegacyAmino(n.amino)
 	parts, ctx := errgroup.WithContext(ctx)
-	if err := serveAPI(ctx, parts, given, made.chain, asked, log.NewNopLogger()); err != nil {
+	if err := serveAPI(ctx, parts, given, n.chain, asked, log.NewNopLogger()); err != nil {
 		return err
 	}
 	<-ctx.Done()

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"encoding/json"
+	"context"
 	"fmt"
 	"io"
 	"time"
@@ -26,7 +26,7 @@ import (
 
 // The recording's form is documented in tests/clients/record_pool.py.
 
-func recordPool(out io.Writer) error {
+func recordPool(ctx context.Context, given options, out io.Writer) error {
 	world, err := newModulesWorld(options{rewards: true, slashing: true, grants: true, pool: true})
 	if err != nil {
 		return err
@@ -38,10 +38,7 @@ func recordPool(out io.Writer) error {
 	made.recorded.Governor = world.address("alice").String()
 	made.playPool()
 	made.recorded.Queries = made.askPool()
-	written := json.NewEncoder(out)
-	written.SetEscapeHTML(false)
-	written.SetIndent("", " ")
-	return written.Encode(made.recorded)
+	return made.publish(ctx, given, out)
 }
 
 // poolGenesis has a fund, and one that has expired.
