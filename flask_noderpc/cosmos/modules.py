@@ -11,8 +11,11 @@ from .evidence.module import EvidenceModule
 from .feegrant.module import FeegrantModule
 from .gov.module import GovModule
 from .mint.module import MintModule
+from .params.module import ParamsModule
+from .protocolpool.module import ProtocolPoolModule
 from .slashing.module import SlashingModule
 from .staking.module import StakingModule
+from .upgrade.module import UpgradeModule
 from .vesting.module import VestingModule
 
 MODULES: tuple[Module, ...] = (
@@ -25,11 +28,22 @@ MODULES: tuple[Module, ...] = (
     FeegrantModule(),
     AuthzModule(),
     VestingModule(),
+    ParamsModule(),
+    UpgradeModule(),
+    ProtocolPoolModule(),
 )
 """The modules, in the order in which their genesis states are read."""
 
 _END_ORDER = ("gov", "staking", "feegrant")
-_BEGIN_ORDER = ("mint", "distribution", "slashing", "evidence", "staking", "authz")
+_BEGIN_ORDER = (
+    "mint",
+    "distribution",
+    "protocolpool",
+    "slashing",
+    "evidence",
+    "staking",
+    "authz",
+)
 
 
 def in_begin_order(modules: Iterable[Module]) -> list[Module]:

@@ -52,13 +52,18 @@ _SEPARATOR = re.compile(r'(\d|"),"(message|details)":')
 
 
 def main(program: Path) -> None:
-    """Start the gateway, and record its responses."""
+    """Record the gateway's responses."""
     modules = json.loads(gzip.decompress(MODULES.read_bytes()))
-    with gateway(program, "-record-modules") as url:
-        found = [reply for request in _requests(modules) for reply in _followed(url, request)]
+    record(program, "-record-modules", _requests(modules), RECORDING)
+
+
+def record(program: Path, flag: str, requests: Iterator[Ask], recording: Path) -> None:
+    """Start the gateway of the chain that a flag records, and record its responses."""
+    with gateway(program, flag) as url:
+        found = [reply for request in requests for reply in _followed(url, request)]
     text = json.dumps(found, indent=1, ensure_ascii=False).encode()
-    RECORDING.write_bytes(gzip.compress(text, mtime=0))
-    print(f"{len(found)} requests, {RECORDING.stat().st_size} bytes")
+    recording.write_bytes(gzip.compress(text, mtime=0))
+    print(f"{len(found)} requests, {recording.stat().st_size} bytes")
 
 
 @contextmanager

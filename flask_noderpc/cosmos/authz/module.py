@@ -124,6 +124,7 @@ MSG_GRANT = MessageType(
     ),
     "cosmos-sdk/MsgGrant",
     nested=_KINDS,
+    interface=f"{_PACKAGE}.Authorization",
 )
 MSG_REVOKE = MessageType(
     f"/{_PACKAGE}.MsgRevoke",
@@ -393,6 +394,7 @@ class AuthzModule(Module):
     """Authorizations to send messages in another account's name."""
 
     name = "authz"
+    version = 2
     service = f"{_PACKAGE}.Query"
     handlers = (
         Handler(MSG_GRANT, _grant),

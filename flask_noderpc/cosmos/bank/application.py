@@ -266,8 +266,10 @@ class Bank(Application):
         return head(self._state).prefix
 
     def query(self, path: str, data: bytes, height: int, prove: bool) -> QueryResult:
-        node = queries.Node(self.simulate, show_prices(self._prices))
-        modules = self._named(head(self._state).modules)
+        names = head(self._state).modules
+        prices = show_prices(self._prices)
+        node = queries.Node(self.simulate, prices, self._registry(names))
+        modules = self._named(names)
         asked = queries.Query(path, data, height, prove)
         return queries.answer(self._state, modules, asked, node)
 

@@ -158,6 +158,8 @@ def _modules(prefix: str, operator: bytes, bonded: Coin) -> dict[str, Any]:
             },
         },
         "vesting": {},
+        "params": {},
+        "upgrade": {},
         "mint": {
             "minter": {"inflation": "0.13"},
             "params": {

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from ..protocol import coins, keys
+from ..protocol.amino import Amino
 from ..protocol.coins import Coins, InvalidCoins
 from ..protocol.fields import ANY_AMINO, AnyValue, Kind, Values
 from ..protocol.messages import (
@@ -19,7 +21,8 @@ from ..protocol.messages import (
     Msg,
     decode,
 )
-from .accounts import Params, module_address
+from ..protocol.proto import MESSAGES
+from .accounts import BASE, MODULE, Params, module_address
 from .context import Context
 from .errors import (
     INPUT_OUTPUT_MISMATCH,
@@ -32,9 +35,16 @@ from .errors import (
     NO_INPUTS,
     NO_OUTPUTS,
     UNAUTHORIZED,
+    Code,
     Panic,
     TxError,
 )
+from .vesting import KINDS as VESTING
+
+MSG_INTERFACE = "cosmos.base.v1beta1.Msg"
+"""Name of the interface that all messages implement."""
+
+_CREATE_VESTING = "/cosmos.vesting.v1beta1.MsgCreateVestingAccount"
 
 Handle = Callable[[Context, Values], bytes | None]
 """A function that executes a message and returns the encoded response, or ``None`` if it is
@@ -71,6 +81,43 @@ class Registry:
             },
         }
 
+    @property
+    def interfaces(self) -> Mapping[str, Collection[str]]:
+        """Type URLs of the types that may be in an ``Any``, by the name of the interface that
+        they implement."""
+        types = [each.type for each in self._handlers.values()]
+        return {
+            MSG_INTERFACE: self._handlers.keys(),
+            "cosmos.auth.v1beta1.AccountI": (
+                *(BASE, MODULE),
+                *(VESTING if self.has(_CREATE_VESTING) else ()),
+            ),
+            "cosmos.crypto.PubKey": keys.KINDS.keys(),
+            "cosmos.tx.v1beta1.MsgResponse": [each.response_url for each in types],
+            **{each.interface: each.nested.keys() for each in types if each.interface},
+        }
+
+    @cached_property
+    def amino(self) -> Amino:
+        """Conversion of the chain's transactions to and from binary amino."""
+        types = [each.type for each in self._handlers.values()]
+        names = {each.type_url: each.binary_name or each.amino_name for each in types}
+        names |= {
+            url: f"cosmos-sdk/{url.rpartition('.')[2]}"
+            for each in types
+            for url in each.nested
+            # Amino has types of its own for the members of a oneof.
+            if not any(field.mark == "?" for field in MESSAGES[url.removeprefix("/")])
+        }
+        # SDK: messages whose name is their type URL have no binary form.
+        return Amino(
+            {
+                url: name
+                for url, name in names.items()
+                if name and name != url and url.removeprefix("/") in MESSAGES
+            }
+        )
+
     def resolve(self, type_url: str) -> Kind | None:
         """Return the type of a message, response or key by type URL, or ``None``."""
         return self._kinds.get(type_url)
@@ -97,16 +144,14 @@ def _amino(kind: MessageType) -> Callable[[bytes], object]:
     return lambda data: Msg(kind, kind.kind.decode(data)).amino_json()
 
 
-def of_governance(type: MessageType, handle: Handle) -> Handler:
-    """Return the handler of a message that only the account of the module gov can sign."""
+def of_governance(type: MessageType, handle: Handle, refusal: Code = INVALID_SIGNER) -> Handler:
+    """Return the handler of a message that only the account of the module gov can sign;
+    ``refusal`` is the kind of error for other signers."""
 
     def handle_checked(context: Context, message: Values) -> bytes | None:
-        expected = context.codec.show(module_address("gov"))
-        if message["authority"] != expected:
-            raise TxError(
-                INVALID_SIGNER,
-                f"invalid authority; expected {expected}, got {message['authority']}",
-            )
+        expected, given = context.codec.show(module_address("gov")), message["authority"]
+        if given != expected:
+            raise TxError(refusal, f"invalid authority; expected {expected}, got {given}")
         return handle(context, message)
 
     return Handler(type, handle_checked)

@@ -32,6 +32,8 @@ class Module:
     """Name of the member of the genesis state, and of the store."""
     service = ""
     """Name of the gRPC service of its queries, such as ``cosmos.staking.v1beta1.Query``."""
+    version = 1
+    """Consensus version, which x/upgrade's query ModuleVersions returns."""
     accounts: Mapping[str, tuple[str, ...]] = MappingProxyType({})
     """Permissions of the module's own accounts, by name."""
     handlers: Sequence[Handler] = ()
@@ -40,6 +42,9 @@ class Module:
     """Functions that answer the methods of :attr:`service`, by name."""
     grants_fees = False
     """True if :meth:`use_grant` lets accounts pay the fees of others."""
+    community_pool = ""
+    """Name of the module's account to which x/distribution sends the community's coins,
+    instead of keeping them."""
     routes = ""
     """REST paths of the queries: lines such as ``GET /acme/notes/v1/notes/{author} Note``."""
 

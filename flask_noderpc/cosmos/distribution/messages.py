@@ -64,6 +64,9 @@ MSG_SPEND_COMMUNITY_POOL = _type(
 )
 
 
+_EXTERNAL = "external community pool is enabled"
+
+
 def _account(context: Context, text: str, name: str) -> bytes:
     try:
         return context.codec.parse(text)
@@ -130,21 +133,26 @@ def _withdraw_commission(context: Context, message: Values) -> bytes:
 
 def _fund_community_pool(context: Context, message: Values) -> None:
     distribution = Distribution(context)
+    if distribution.external_pool:
+        text = "use the FundCommunityPool method exposed by the external community pool"
+        raise TxError(INVALID_REQUEST, f"{_EXTERNAL} - {text}")
     depositor = _account(context, message["depositor"], "depositor")
-    distribution.fund_community_pool(depositor, _amount(message))
+    check_amount(message["amount"])
+    distribution.fund_community_pool(depositor, message["amount"])
 
 
-def _amount(message: Values) -> Coins:
+def _spend_community_pool(context: Context, message: Values) -> bytes | None:
+    # The SDK looks at the pool before the authority.
+    if Distribution(context).external_pool:
+        text = "use the DistributFromCommunityPool method exposed by the external community"
+        raise TxError(INVALID_REQUEST, f"{_EXTERNAL} -  {text} pool")
+    return _SPEND.handle(context, message)
+
+
+def _spend(context: Context, message: Values) -> None:
     amount: Coins = message["amount"]
-    if not amount:
-        raise TxError(INVALID_COINS, "amount cannot be nil")
-    if not coins.is_valid(amount):
-        raise TxError(INVALID_COINS, coins.show(amount))
-    return amount
-
-
-def _spend_community_pool(context: Context, message: Values) -> None:
-    amount, recipient = _amount(message), context.codec.parse(message["recipient"])
+    check_amount(amount)
+    recipient = context.codec.parse(message["recipient"])
     if context.accounts.is_blocked(recipient):
         shown = message["recipient"]
         raise TxError(UNAUTHORIZED, f"{shown} is not allowed to receive external funds")
@@ -169,6 +177,14 @@ def _update_params(context: Context, message: Values) -> None:
     context.store(STORE).set(PARAMS, encode(params))
 
 
+def check_amount(amount: Coins) -> None:
+    """Raise :exc:`TxError` for coins that can't be paid to the community, or by it."""
+    if not amount:
+        raise TxError(INVALID_COINS, "amount cannot be nil")
+    if not coins.is_valid(amount):
+        raise TxError(INVALID_COINS, coins.show(amount))
+
+
 def _deposit_rewards(context: Context, message: Values) -> None:
     distribution = Distribution(context)
     # Errors of these addresses have no code of their own in the SDK.
@@ -183,6 +199,8 @@ def _deposit_rewards(context: Context, message: Values) -> None:
         distribution.historical(operator, current.period - 1)
 
 
+_SPEND = of_governance(MSG_SPEND_COMMUNITY_POOL, _spend)
+
 HANDLERS = (
     Handler(MSG_SET_WITHDRAW_ADDRESS, _set_withdraw_address),
     Handler(MSG_WITHDRAW_REWARD, _withdraw_reward),
@@ -190,6 +208,6 @@ HANDLERS = (
     Handler(MSG_FUND_COMMUNITY_POOL, _fund_community_pool),
     Handler(MSG_DEPOSIT_REWARDS, _deposit_rewards),
     of_governance(MSG_UPDATE_PARAMS, _update_params),
-    of_governance(MSG_SPEND_COMMUNITY_POOL, _spend_community_pool),
+    Handler(MSG_SPEND_COMMUNITY_POOL, _spend_community_pool),
 )
 """Handlers of x/distribution."""

@@ -19,6 +19,7 @@ class DistributionModule(Module, StakingHooks):
     """Rewards of delegators, commission of validators, and the coins of the community."""
 
     name = "distribution"
+    version = 3
     service = "cosmos.distribution.v1beta1.Query"
     accounts = MappingProxyType({ACCOUNT: ()})
     handlers = HANDLERS
@@ -32,6 +33,7 @@ class DistributionModule(Module, StakingHooks):
         distribution, block = Distribution(context), context.environment.block
         if context.environment.height > 1:
             rewards.allocate(distribution, block.votes)
+            rewards.pay_external_pool(distribution)
         distribution.set_proposer(block.proposer)
 
     def after_validator_created(self, context: Context, operator: bytes) -> None:

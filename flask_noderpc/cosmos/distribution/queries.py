@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ...protocol.protobuf import message, string
-from ..bank.errors import TxError
+from ..bank.errors import INVALID_REQUEST, TxError
 from ..bank.queries.pages import Page, encode_page
 from ..bank.queries.request import Method, QueryContext, coded, invalid
 from ..protocol import dec_coins
@@ -140,7 +140,16 @@ def _withdraw_address(ctx: QueryContext) -> bytes:
 
 
 def _community_pool(ctx: QueryContext) -> bytes:
-    pool = Distribution(ctx.context()).fee_pool().community_pool
+    distribution = Distribution(ctx.context())
+    if distribution.external_pool:
+        raise coded(
+            TxError(
+                INVALID_REQUEST,
+                "external community pool is enabled - use the CommunityPool query exposed by"
+                " the external community pool",
+            )
+        )
+    pool = distribution.fee_pool().community_pool
     return MESSAGES.encode("distribution.CommunityPoolResponse", pool=pool)
 
 

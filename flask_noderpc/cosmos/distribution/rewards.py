@@ -58,6 +58,18 @@ def allocate(distribution: Distribution, votes: tuple[VoteInfo, ...]) -> None:
     distribution.set_fee_pool(FeePool([*dec_coins.add(pool.community_pool, remaining)]))
 
 
+def pay_external_pool(distribution: Distribution) -> None:
+    """Send the community's coins to the module that keeps them, if there is one."""
+    name = distribution.external_pool
+    if not name:
+        return
+    pool = distribution.fee_pool().community_pool
+    if any(coin.amount for coin in pool):
+        paid, rest = dec_coins.truncate(pool)
+        distribution.context.balances.send_between_modules(ACCOUNT, name, paid)
+        distribution.set_fee_pool(FeePool([*rest]))
+
+
 def allocate_to(distribution: Distribution, validator: Validator, tokens: DecCoins) -> None:
     """Give a validator its commission, and its delegators the rest."""
     operator = distribution.staking.operator(validator)

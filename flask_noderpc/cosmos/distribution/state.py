@@ -57,6 +57,13 @@ class Distribution:
         """Validators and delegations."""
         return Staking(self.context)
 
+    @property
+    def external_pool(self) -> str:
+        """Name of another module's account that gets the community's coins, or an empty
+        string."""
+        modules = self.context.environment.modules
+        return next((each.community_pool for each in modules if each.community_pool), "")
+
     def _read(self, kind: type[T], key: bytes) -> T:
         return decode(kind, self.store.get(key) or b"")
 

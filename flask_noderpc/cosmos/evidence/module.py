@@ -76,6 +76,7 @@ MSG_SUBMIT_EVIDENCE = MessageType(
     ),
     "cosmos-sdk/MsgSubmitEvidence",
     nested={f"/{_EQUIVOCATION}": _KIND},
+    interface="cosmos.evidence.v1beta1.Evidence",
 )
 
 

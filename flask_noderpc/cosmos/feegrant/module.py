@@ -89,6 +89,7 @@ MSG_GRANT = MessageType(
     ),
     "cosmos-sdk/MsgGrantAllowance",
     nested=_KINDS,
+    interface=f"{_PACKAGE}.FeeAllowanceI",
 )
 MSG_REVOKE = MessageType(
     f"/{_PACKAGE}.MsgRevokeAllowance",
@@ -244,6 +245,7 @@ class FeegrantModule(Module):
     """Grants of allowances to pay fees."""
 
     name = "feegrant"
+    version = 2
     service = f"{_PACKAGE}.Query"
     handlers = (
         Handler(MSG_GRANT, _handle_grant),

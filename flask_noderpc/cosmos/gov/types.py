@@ -108,7 +108,9 @@ MSG_SUBMIT = replace(
     _v1("MsgSubmitProposal", "proposer", omits=("messages",)), messages="messages"
 )
 MSG_EXEC_CONTENT = replace(
-    _v1("MsgExecLegacyContent", "authority", build=_checked), nested=_KINDS
+    _v1("MsgExecLegacyContent", "authority", build=_checked),
+    nested=_KINDS,
+    interface=f"{V1BETA1}.Content",
 )
 MSG_VOTE = _v1("MsgVote", "voter")
 MSG_VOTE_WEIGHTED = _v1(
@@ -127,7 +129,9 @@ MSG_CANCEL = replace(
 )
 
 LEGACY_SUBMIT = replace(
-    _v1beta1("MsgSubmitProposal", "proposer", build=_checked), nested=_KINDS
+    _v1beta1("MsgSubmitProposal", "proposer", build=_checked),
+    nested=_KINDS,
+    interface=MSG_EXEC_CONTENT.interface,
 )
 LEGACY_VOTE = _v1beta1("MsgVote", "voter")
 LEGACY_VOTE_WEIGHTED = _v1beta1(

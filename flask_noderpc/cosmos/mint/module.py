@@ -171,6 +171,7 @@ class MintModule(Module):
     """New coins in each block, which the validators and delegators get."""
 
     name = _NAME
+    version = 2
     service = "cosmos.mint.v1beta1.Query"
     accounts = MappingProxyType({_NAME: ("minter",)})
     handlers = (of_governance(MSG_UPDATE_PARAMS, _update_params),)

@@ -18,8 +18,12 @@ class MessageType:
     amino_name: str = ""
     """Name in amino JSON; if empty, the message can't be signed in that sign mode, which
     Ledger devices use."""
+    binary_name: str = ""
+    """Name in binary amino, if it is not ``amino_name``."""
     nested: Mapping[str, Kind] = field(default_factory=dict)
     """Types of the messages that may be in an ``Any`` of the message, by type URL."""
+    interface: str = ""
+    """Name of the interface that the types in ``nested`` implement."""
     messages: str = ""
     """Name of the field whose ``Any`` values are messages themselves, if there is one."""
     is_signed_by_operator: bool = False

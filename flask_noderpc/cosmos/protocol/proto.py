@@ -178,6 +178,55 @@ message cosmos.bank.v1beta1.MsgSendResponse { }
 message cosmos.bank.v1beta1.MsgMultiSendResponse { }
 message tx.SimulateRequest { cosmos.tx.v1beta1.Tx tx = 1; bytes tx_bytes = 2; }
 message tx.SimulateResponse { GasInfo gas_info = 1; Result result = 2; }
+message reflection.ListAllInterfacesRequest { }
+message reflection.ListAllInterfacesResponse { repeated string interface_names = 1; }
+message reflection.ListImplementationsRequest { string interface_name = 1; }
+message reflection.ListImplementationsResponse {
+  repeated string implementation_message_names = 1;
+}
+message SigningModeDescriptor {
+  string name = 1; int32 number = 2; string authn_info_provider_method_fullname = 3;
+}
+message AuthnDescriptor { repeated SigningModeDescriptor sign_modes = 1; }
+message ChainDescriptor { string id = 1; }
+message InterfaceAcceptingMessageDescriptor {
+  string fullname = 1; repeated string field_descriptor_names = 2;
+}
+message InterfaceImplementerDescriptor { string fullname = 1; string type_url = 2; }
+message InterfaceDescriptor {
+  string fullname = 1;
+  repeated InterfaceAcceptingMessageDescriptor interface_accepting_messages = 2;
+  repeated InterfaceImplementerDescriptor interface_implementers = 3;
+}
+message CodecDescriptor { repeated InterfaceDescriptor interfaces = 1; }
+message ConfigurationDescriptor { string bech32_account_address_prefix = 1; }
+message QueryMethodDescriptor { string name = 1; string full_query_path = 2; }
+message QueryServiceDescriptor {
+  string fullname = 1; bool is_module = 2; repeated QueryMethodDescriptor methods = 3;
+}
+message QueryServicesDescriptor { repeated QueryServiceDescriptor query_services = 1; }
+message MsgDescriptor { string msg_type_url = 1; }
+message TxDescriptor { string fullname = 1; repeated MsgDescriptor msgs = 2; }
+message descriptor.GetAuthnDescriptorRequest { }
+message descriptor.GetAuthnDescriptorResponse { AuthnDescriptor authn = 1; }
+message descriptor.GetChainDescriptorRequest { }
+message descriptor.GetChainDescriptorResponse { ChainDescriptor chain = 1; }
+message descriptor.GetCodecDescriptorRequest { }
+message descriptor.GetCodecDescriptorResponse { CodecDescriptor codec = 1; }
+message descriptor.GetConfigurationDescriptorRequest { }
+message descriptor.GetConfigurationDescriptorResponse { ConfigurationDescriptor config = 1; }
+message descriptor.GetQueryServicesDescriptorRequest { }
+message descriptor.GetQueryServicesDescriptorResponse { QueryServicesDescriptor queries = 1; }
+message descriptor.GetTxDescriptorRequest { }
+message descriptor.GetTxDescriptorResponse { TxDescriptor tx = 1; }
+message tx.TxDecodeRequest { bytes tx_bytes = 1; }
+message tx.TxDecodeResponse { cosmos.tx.v1beta1.Tx tx = 1; }
+message tx.TxEncodeRequest { cosmos.tx.v1beta1.Tx tx = 1; }
+message tx.TxEncodeResponse { bytes tx_bytes = 1; }
+message tx.TxDecodeAminoRequest { bytes amino_binary = 1; }
+message tx.TxDecodeAminoResponse { string amino_json = 1; }
+message tx.TxEncodeAminoRequest { string amino_json = 1; }
+message tx.TxEncodeAminoResponse { bytes amino_binary = 1; }
 message tx.BroadcastTxRequest { bytes tx_bytes = 1; BroadcastMode mode = 2; }
 message tx.BroadcastTxResponse { TxResponse tx_response = 1; }
 message tx.GetTxRequest { string hash = 1; }

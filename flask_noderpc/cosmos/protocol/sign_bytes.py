@@ -18,6 +18,9 @@ _NAMES = {
     DIRECT_AUX: "SIGN_MODE_DIRECT_AUX",
     AMINO_JSON: "SIGN_MODE_LEGACY_AMINO_JSON",
 }
+SUPPORTED = (DIRECT, AMINO_JSON)
+"""Sign modes that have sign bytes."""
+
 _UNSUPPORTED = {0: "SIGN_MODE_UNSPECIFIED", 191: "SIGN_MODE_EIP_191"}
 # Go's encoding/json escapes HTML's special characters, and U+2028 and U+2029.
 _ESCAPES = str.maketrans({c: f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"})

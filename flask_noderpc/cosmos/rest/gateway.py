@@ -22,12 +22,16 @@ from ...errors import (
 from ...protocol.comet.hashes import tx_hash
 from ...protocol.protobuf import Malformed, Message
 from ...wire.comet import gojson
+from ..authz import errors as authz_errors
 from ..bank import errors
 from ..bank.errors import PANIC, Code
 from ..distribution import errors as distribution_errors
+from ..feegrant import errors as feegrant_errors
+from ..params import errors as params_errors
 from ..protocol.proto import MESSAGES
 from ..slashing import errors as slashing_errors
 from ..staking import errors as staking_errors
+from ..upgrade import errors as upgrade_errors
 from . import requests, routes
 from .reader import read
 from .writer import write
@@ -66,7 +70,16 @@ _CODED = re.compile(r"(.*): (invalid height|invalid request|not found)", re.DOTA
 _SDK_CODES = {"invalid height": 26, "invalid request": 18, "not found": 38}
 _KEEPER_ERRORS = tuple(
     each
-    for module in (errors, staking_errors, distribution_errors, slashing_errors)
+    for module in (
+        errors,
+        staking_errors,
+        distribution_errors,
+        slashing_errors,
+        authz_errors,
+        feegrant_errors,
+        params_errors,
+        upgrade_errors,
+    )
     for each in vars(module).values()
     if isinstance(each, Code)
 )
@@ -209,15 +222,16 @@ def _value(result: QueryResult) -> bytes:
     if result.log.startswith("unknown query path"):
         # The chain does not have the module of this method.
         raise _unimplemented()
-    if result.code == PANIC.code:
-        raise Failure("Internal", result.log.removesuffix(f": {PANIC.text}"))
     named = _RPC_ERROR.fullmatch(result.log)
     if named is not None:
         raise Failure(named[1], named[2], result.height)
+    if result.code == PANIC.code:
+        text = result.log.removesuffix(f": {PANIC.text}")
+        raise Failure("Internal", text, result.height)
     plain = _ERROR.fullmatch(result.log)
     text = plain[1] if plain else result.log
     for code in _KEEPER_ERRORS:
-        if code.text is not None and result.log.endswith(f"{code.text}: unknown request"):
+        if f": {result.log}".endswith(f": {code.text}: unknown request"):
             raise Failure("Unknown", _with_codespace(code, text), result.height)
     coded = _CODED.fullmatch(text)
     if coded is not None:

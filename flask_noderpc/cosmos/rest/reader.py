@@ -25,6 +25,8 @@ _PACKAGES = {
     "SignMode": "cosmos.tx.signing.v1beta1",
     "VoteOption": "cosmos.gov.v1",
 }
+# SDK: empty bytes are omitted in requests, except in this one, which the gateway handles.
+_BROADCAST = "tx.BroadcastTxRequest"
 _INT32 = range(-(1 << 31), 1 << 31)
 
 
@@ -41,6 +43,7 @@ def read(name: str, given: Any, depth: int = _MAX_DEPTH) -> bytes:
         _field(field, each, depth - 1)
         for field in MESSAGES[name]
         for each in in_turns(_values(field, given))
+        if each != "" or field.type != "bytes" or field.repeated or name == _BROADCAST
     )
 
 

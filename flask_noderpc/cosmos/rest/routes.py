@@ -17,9 +17,12 @@ from ..evidence import proto as evidence
 from ..feegrant import proto as feegrant
 from ..gov import proto as gov
 from ..mint import proto as mint
+from ..params import proto as params
 from ..protocol.proto import MESSAGES
+from ..protocolpool import proto as protocolpool
 from ..slashing import proto as slashing
 from ..staking import proto as staking
+from ..upgrade import proto as upgrade
 from ..vesting import proto as vesting
 
 _PATHS = """
@@ -47,6 +50,17 @@ GET /cosmos/bank/v1beta1/supply bank TotalSupply
 GET /cosmos/bank/v1beta1/supply/by_denom bank SupplyOf
 GET /cosmos/base/node/v1beta1/config node Config
 GET /cosmos/base/node/v1beta1/status node Status
+GET /cosmos/base/reflection/v1beta1/app_descriptor/authn descriptor GetAuthnDescriptor
+GET /cosmos/base/reflection/v1beta1/app_descriptor/chain descriptor GetChainDescriptor
+GET /cosmos/base/reflection/v1beta1/app_descriptor/codec descriptor GetCodecDescriptor
+GET /cosmos/base/reflection/v1beta1/app_descriptor/configuration descriptor \
+GetConfigurationDescriptor
+GET /cosmos/base/reflection/v1beta1/app_descriptor/query_services descriptor \
+GetQueryServicesDescriptor
+GET /cosmos/base/reflection/v1beta1/app_descriptor/tx_descriptor descriptor GetTxDescriptor
+GET /cosmos/base/reflection/v1beta1/interfaces reflection ListAllInterfaces
+GET /cosmos/base/reflection/v1beta1/interfaces/{interface_name}/implementations reflection \
+ListImplementations
 GET /cosmos/base/tendermint/v1beta1/abci_query tendermint ABCIQuery
 GET /cosmos/base/tendermint/v1beta1/blocks/latest tendermint GetLatestBlock
 GET /cosmos/base/tendermint/v1beta1/blocks/{height} tendermint GetBlockByHeight
@@ -58,12 +72,19 @@ GET /cosmos/consensus/v1/params consensus Params
 GET /cosmos/tx/v1beta1/txs tx GetTxsEvent
 GET /cosmos/tx/v1beta1/txs/block/{height} tx GetBlockWithTxs
 GET /cosmos/tx/v1beta1/txs/{hash} tx GetTx
+POST /cosmos/tx/v1beta1/decode tx TxDecode
+POST /cosmos/tx/v1beta1/decode/amino tx TxDecodeAmino
+POST /cosmos/tx/v1beta1/encode tx TxEncode
+POST /cosmos/tx/v1beta1/encode/amino tx TxEncodeAmino
 POST /cosmos/tx/v1beta1/simulate tx Simulate
 POST /cosmos/tx/v1beta1/txs tx BroadcastTx
 """
 _SERVICES = {
     "consensus": "cosmos.consensus.v1.Query",
+    "descriptor": "cosmos.base.reflection.v2alpha1.ReflectionService",
     "node": "cosmos.base.node.v1beta1.Service",
+    "protocolpool": "cosmos.protocolpool.v1.Query",
+    "reflection": "cosmos.base.reflection.v1beta1.ReflectionService",
     "tendermint": "cosmos.base.tendermint.v1beta1.Service",
     "tx": "cosmos.tx.v1beta1.Service",
 }
@@ -73,9 +94,12 @@ _MODULES = {
     "evidence": evidence.ROUTES,
     "feegrant": feegrant.ROUTES,
     "mint": mint.ROUTES,
+    "params": params.ROUTES,
+    "protocolpool": protocolpool.ROUTES,
     "slashing": slashing.ROUTES,
     "staking": staking.ROUTES,
     "vesting": vesting.ROUTES,
+    "upgrade": upgrade.ROUTES,
 }
 _PARAMETER = re.compile(r"\{(\w+)(=\*\*)?\}")
 _ROW = re.compile(r"(GET|POST) ((?:/(?:[\w-]+|\{\w+(?:=\*\*)?\})){2,}) (\w+)", re.ASCII)
@@ -146,13 +170,16 @@ def of_module(module: str, service: str, rows: str, queries: Container[str]) -> 
         yield route
 
 
+def _service(module: str) -> str:
+    return _SERVICES.get(module, f"cosmos.{module}.v1beta1.Query")
+
+
 def _routes() -> Iterator[Route]:
     for line in _PATHS.split("\n")[1:-1]:
         http_method, template, module, name = line.split()
-        service = _SERVICES.get(module, f"cosmos.{module}.v1beta1.Query")
-        yield from parse(module, service, f"{http_method} {template} {name}")
+        yield from parse(module, _service(module), f"{http_method} {template} {name}")
     for module, rows in _MODULES.items():
-        yield from parse(module, f"cosmos.{module}.v1beta1.Query", rows)
+        yield from parse(module, _service(module), rows)
     yield from parse("gov", "cosmos.gov.v1.Query", gov.ROUTES)
     yield from parse("gov.v1beta1", "cosmos.gov.v1beta1.Query", gov.LEGACY_ROUTES)
 

@@ -91,6 +91,7 @@ class SlashingModule(Module, StakingHooks):
     """Blocks that validators sign or miss, and penalties."""
 
     name = "slashing"
+    version = 4
     service = "cosmos.slashing.v1beta1.Query"
     handlers = (Handler(MSG_UNJAIL, _unjail), of_governance(MSG_UPDATE_PARAMS, _update_params))
     queries = MappingProxyType(

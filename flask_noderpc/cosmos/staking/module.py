@@ -18,6 +18,7 @@ class StakingModule(Module):
     """Validators, delegations and their unbonding."""
 
     name = "staking"
+    version = 5
     service = "cosmos.staking.v1beta1.Query"
     accounts = MappingProxyType(
         {BONDED_POOL: ("burner", "staking"), NOT_BONDED_POOL: ("burner", "staking")}

@@ -16,6 +16,8 @@ import (
 	genutilmodule "cosmossdk.io/api/cosmos/genutil/module/v1"
 	govmodule "cosmossdk.io/api/cosmos/gov/module/v1"
 	mintmodule "cosmossdk.io/api/cosmos/mint/module/v1"
+	paramsmodule "cosmossdk.io/api/cosmos/params/module/v1"
+	poolmodule "cosmossdk.io/api/cosmos/protocolpool/module/v1"
 	slashingmodule "cosmossdk.io/api/cosmos/slashing/module/v1"
 	stakingmodule "cosmossdk.io/api/cosmos/staking/module/v1"
 	txconfig "cosmossdk.io/api/cosmos/tx/config/v1"
@@ -30,6 +32,7 @@ import (
 	"github.com/cosmos/cosmos-sdk/codec"
 	codectypes "github.com/cosmos/cosmos-sdk/codec/types"
 	"github.com/cosmos/cosmos-sdk/runtime"
+	sdk "github.com/cosmos/cosmos-sdk/types"
 	authkeeper "github.com/cosmos/cosmos-sdk/x/auth/keeper"
 	bankkeeper "github.com/cosmos/cosmos-sdk/x/bank/keeper"
 	stakingkeeper "github.com/cosmos/cosmos-sdk/x/staking/keeper"
@@ -48,6 +51,8 @@ import (
 	_ "github.com/cosmos/cosmos-sdk/x/genutil"
 	_ "github.com/cosmos/cosmos-sdk/x/gov"
 	_ "github.com/cosmos/cosmos-sdk/x/mint"
+	_ "github.com/cosmos/cosmos-sdk/x/params"
+	_ "github.com/cosmos/cosmos-sdk/x/protocolpool"
 	_ "github.com/cosmos/cosmos-sdk/x/slashing"
 	_ "github.com/cosmos/cosmos-sdk/x/staking"
 )
@@ -57,11 +62,15 @@ const (
 	prefix = "cosmos"
 )
 
+// upgrade is the module x/upgrade, in a program that has it.
+var upgrade proto.Message
+
 // chain is the application, and what reads and writes its types.
 type chain struct {
 	*runtime.App
 	codec    codec.Codec
 	txs      client.TxConfig
+	amino    *codec.LegacyAmino
 	registry codectypes.InterfaceRegistry
 	accounts authkeeper.AccountKeeper
 	coins    bankkeeper.Keeper
@@ -102,7 +111,7 @@ func wired(
 			"github.com/cosmos/cosmos-sdk/x/staking/keeper/*keeper.Keeper"),
 	)
 	err := depinject.Inject(wiring, &builder,
-		&made.codec, &made.txs, &made.registry, &made.accounts, &made.coins, &made.staking)
+		&made.codec, &made.txs, &made.amino, &made.registry, &made.accounts, &made.coins, &made.staking)
 	if err != nil {
 		return nil, err
 	}
@@ -164,6 +173,19 @@ func modules(given options) depinject.Config {
 	if given.vesting {
 		order.InitGenesis = append(order.InitGenesis, "vesting")
 		parts["vesting"] = &vestingmodule.Module{}
+	}
+	if given.pool {
+		order.PreBlockers = []string{"upgrade", "auth"}
+		order.BeginBlockers = slices.Insert(order.BeginBlockers, 2, "protocolpool")
+		order.InitGenesis = append(order.InitGenesis, "upgrade", "protocolpool")
+		accounts = append(accounts,
+			&authmodule.ModuleAccountPermission{Account: "protocolpool"},
+			&authmodule.ModuleAccountPermission{Account: "protocolpool_escrow"})
+		// No governance: alice does what only it may do.
+		alice := sdk.AccAddress(keyOf(words["alice"]).PubKey().Address()).String()
+		parts["protocolpool"] = &poolmodule.Module{Authority: alice}
+		parts["upgrade"] = upgrade
+		parts["params"] = &paramsmodule.Module{}
 	}
 	parts["runtime"] = order
 	parts["auth"] = &authmodule.Module{Bech32Prefix: prefix, ModuleAccountPermissions: accounts}

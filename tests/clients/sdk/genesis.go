@@ -22,6 +22,7 @@ import (
 	banktypes "github.com/cosmos/cosmos-sdk/x/bank/types"
 	genutiltypes "github.com/cosmos/cosmos-sdk/x/genutil/types"
 	minttypes "github.com/cosmos/cosmos-sdk/x/mint/types"
+	pooltypes "github.com/cosmos/cosmos-sdk/x/protocolpool/types"
 	stakingtypes "github.com/cosmos/cosmos-sdk/x/staking/types"
 )
 
@@ -187,4 +188,15 @@ func validatorOf(
 			math.LegacyNewDecWithPrec(1, 2)),
 		MinSelfDelegation: math.OneInt(),
 	}, nil
+}
+
+// poolGenesis has a fund, and one that has expired.
+func (w *world) poolGenesis() *pooltypes.GenesisState {
+	past, soon := w.genesis.GenesisTime.Add(-time.Second), w.genesis.GenesisTime.Add(time.Minute)
+	found := pooltypes.DefaultGenesisState()
+	found.ContinuousFunds = []pooltypes.ContinuousFund{
+		{Recipient: w.address("ivan").String(), Percentage: dec("0.05"), Expiry: &soon},
+		{Recipient: w.address("heidi").String(), Percentage: dec("0.3"), Expiry: &past},
+	}
+	return found
 }

@@ -6,8 +6,9 @@
 // A home without a genesis gets one by the flags, or that of -genesis; the same flags, with a
 // -genesis-time, give the same one. With -init it ends there. The validator's key is made of the
 // chain's id, unless the home has config/priv_validator_key.json. With -record-bank,
-// -record-modules, -record-grants, -record-gov or -record-vesting it needs no home. Without
-// -commit 10h, with which a chain stands still after a restart, it makes blocks all the time.
+// -record-modules, -record-grants, -record-gov, -record-vesting or -record-pool it needs no home.
+// Without -commit 10h, with which a chain stands still after a restart, it makes blocks all the
+// time.
 package main
 
 import (
@@ -36,12 +37,14 @@ type options struct {
 	grants        bool
 	gov           bool
 	vesting       bool
+	pool          bool
 	initOnly      bool
 	recordBank    bool
 	recordParts   bool
 	recordGrants  bool
 	recordGov     bool
 	recordVesting bool
+	recordPool    bool
 	rpc           string
 	p2p           string
 	api           string
@@ -97,6 +100,9 @@ func parse() options {
 	flag.BoolVar(&given.recordVesting, "record-vesting", false,
 		"print a recording of vesting accounts as JSON, of a chain in memory; with -api serve its "+
 			"REST gateway then, else end")
+	flag.BoolVar(&given.recordPool, "record-pool", false,
+		"print a recording of protocolpool, upgrade, params and tx as JSON, of a chain in memory; "+
+			"with -api serve its REST gateway then, else end")
 	flag.StringVar(&given.rpc, "rpc", "tcp://127.0.0.1:26657", "address of the RPC")
 	flag.StringVar(&given.api, "api", "", "address of the REST gateway, as tcp://127.0.0.1:1317")
 	flag.StringVar(&given.grpc, "grpc", "127.0.0.1:9090", "address of gRPC, which -api runs too")
@@ -123,6 +129,9 @@ func run(ctx context.Context, given options) error {
 	}
 	if given.recordVesting {
 		return recordVesting(ctx, given, os.Stdout)
+	}
+	if given.recordPool {
+		return recordPool(ctx, given, os.Stdout)
 	}
 	if given.home == "" {
 		return fmt.Errorf("-home is missing")

@@ -73,7 +73,8 @@ func serve(
 		WithClient(local.New(running)).
 		WithCodec(made.codec).
 		WithInterfaceRegistry(made.registry).
-		WithTxConfig(made.txs)
+		WithTxConfig(made.txs).
+		WithLegacyAmino(made.amino)
 	made.RegisterTxService(asked)
 	made.RegisterTendermintService(asked)
 	if err := running.Start(); err != nil {

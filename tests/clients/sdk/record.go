@@ -173,7 +173,7 @@ func (w *world) ledger(name string, settings ...func(*chain)) (*ledger, error) {
 		set(made)
 	}
 	empty := client.Context{}.WithCodec(made.codec).
-		WithInterfaceRegistry(made.registry).WithTxConfig(made.txs)
+		WithInterfaceRegistry(made.registry).WithTxConfig(made.txs).WithLegacyAmino(made.amino)
 	made.RegisterTxService(empty)
 	made.RegisterNodeService(empty, *serverconfig.DefaultConfig())
 	if err := made.Load(true); err != nil {

@@ -421,7 +421,7 @@ func (n *network) playCancel() {
 	n.step()
 }
 
-func (n *network) spend(to string, amount sdk.Coins) *distrtypes.MsgCommunityPoolSpend {
+func (n *network) spendPool(to string, amount sdk.Coins) *distrtypes.MsgCommunityPoolSpend {
 	return &distrtypes.MsgCommunityPoolSpend{Authority: n.world.authority(),
 		Recipient: to, Amount: amount}
 }
@@ -431,13 +431,13 @@ func (n *network) playExecution() {
 	n.add("fund the community", "alice", nil, distrtypes.NewMsgFundCommunityPool(
 		of(coin("stake", 5_000_000), coin("token", 77)), n.world.address("alice").String()))
 	n.step()
-	n.pass("spend of the community", n.spend(ivan, of(coin("stake", 1_000_000), coin("token", 7))))
-	n.pass("spend all of the community twice", n.spend(ivan, of(coin("token", 10))),
-		n.spend(ivan, of(coin("token", 61))))
-	n.pass("spend nothing", n.spend(ivan, nil))
-	n.pass("spend unsorted coins", n.spend(ivan, sdk.Coins{coin("token", 1), coin("stake", 1)}))
-	n.pass("spend for nobody", n.spend("nobody", of(coin("token", 1))))
-	n.pass("spend for a module", n.spend(
+	n.pass("spend of the community", n.spendPool(ivan, of(coin("stake", 1_000_000), coin("token", 7))))
+	n.pass("spend all of the community twice", n.spendPool(ivan, of(coin("token", 10))),
+		n.spendPool(ivan, of(coin("token", 61))))
+	n.pass("spend nothing", n.spendPool(ivan, nil))
+	n.pass("spend unsorted coins", n.spendPool(ivan, sdk.Coins{coin("token", 1), coin("stake", 1)}))
+	n.pass("spend for nobody", n.spendPool("nobody", of(coin("token", 1))))
+	n.pass("spend for a module", n.spendPool(
 		authtypes.NewModuleAddress("mint").String(), of(coin("token", 1))))
 	n.pass("send deposits", &banktypes.MsgSend{FromAddress: n.world.authority(), ToAddress: ivan,
 		Amount: stake(900_000_000)})
@@ -713,7 +713,7 @@ func (n *network) askGov() []queryRecord {
 		a.at(height, &v1.QueryVotesRequest{ProposalId: 1})
 		a.at(height, &v1.QueryDepositsRequest{ProposalId: 1})
 	}
-	for status := range v1.ProposalStatus_name {
+	for status := range int32(6) {
 		a.now(&v1.QueryProposalsRequest{ProposalStatus: v1.ProposalStatus(status),
 			Pagination: &query.PageRequest{Limit: 5, CountTotal: true}})
 	}

@@ -53,6 +53,8 @@ type chainRecording struct {
 	Init    json.RawMessage       `json:"init"`
 	Blocks  []modulesBlock        `json:"blocks"`
 	States  map[int64]modulesDump `json:"states"`
+	// Governor is who does what only governance may do, if there is one.
+	Governor string `json:"governor,omitempty"`
 }
 
 type consensus struct {
@@ -157,7 +159,8 @@ func (n *network) print(ctx context.Context, given options, out io.Writer) error
 		WithChainID(n.recorded.ChainID).
 		WithCodec(n.codec).
 		WithInterfaceRegistry(n.registry).
-		WithTxConfig(n.txs)
+		WithTxConfig(n.txs).
+		WithLegacyAmino(n.amino)
 	parts, ctx := errgroup.WithContext(ctx)
 	if err := serveAPI(ctx, parts, given, n.chain, asked, log.NewNopLogger()); err != nil {
 		return err
@@ -227,6 +230,10 @@ func newModulesWorld(parts options) (*world, error) {
 
 	if parts.gov {
 		state[govtypes.ModuleName] = empty.codec.MustMarshalJSON(govGenesis())
+	}
+	if made.options.pool {
+		state["params"] = json.RawMessage("null")
+		state["protocolpool"] = empty.codec.MustMarshalJSON(made.poolGenesis())
 	}
 	if err := made.addGenesisTxs(empty, state); err != nil {
 		return nil, err
@@ -461,6 +468,9 @@ func (n *network) dump() {
 	}
 	if n.world.options.gov {
 		names = append(names, "gov")
+	}
+	if n.world.options.pool {
+		names = append(names, "protocolpool", "upgrade")
 	}
 	exported := must(n.ModuleManager.ExportGenesisForModules(ctx, n.codec, names))
 	found := modulesDump{Export: exported, Rewards: map[string]json.RawMessage{}}

@@ -6,13 +6,16 @@ import gzip
 import json
 from base64 import b64decode
 from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from typing import Any
+from unittest.mock import patch
 
 from flask_noderpc.backends.base.application import BlockRequest
-from flask_noderpc.cosmos.bank import Bank
+from flask_noderpc.cosmos.bank import Bank, messages
 from flask_noderpc.cosmos.bank.consensus import block_info
 from flask_noderpc.cosmos.bank.state import Branch, Committed
+from flask_noderpc.cosmos.protocol import bech32
 from flask_noderpc.domain.abci import Event, ExecTxResult
 from flask_noderpc.domain.block import (
     NO_BLOCK,
@@ -28,7 +31,7 @@ from flask_noderpc.domain.validator import ValidatorSet
 from flask_noderpc.protocol.comet.genesis import read_genesis
 from flask_noderpc.testing.chains import DictState
 
-from ...clients import record_gov, record_grants, record_modules, record_vesting
+from ...clients import record_gov, record_grants, record_modules, record_pool, record_vesting
 
 Json = Any
 
@@ -48,6 +51,7 @@ _RECORDINGS = {
     "grants": record_grants.RECORDING,
     "gov": record_gov.RECORDING,
     "vesting": record_vesting.RECORDING,
+    "pool": record_pool.RECORDING,
 }
 
 
@@ -62,6 +66,8 @@ class Chain:
     """An application that has executed the blocks of a recorded chain."""
 
     def __init__(self, recorded: Json) -> None:
+        # The account that may do what only governance may do otherwise.
+        self.governor = recorded.get("governor")
         self.state = DictState()
         self.app = Bank(self.state, retained_heights=1_000)
         document = json.dumps(recorded["genesis"]).encode()
@@ -78,13 +84,20 @@ class Chain:
             (address.upper(), power, flag == BlockIDFlag.ABSENT)
             for address, power, flag in block["votes"]
         ]
-        done = self.app.finalize_block(request)
+        with self._governed():
+            done = self.app.finalize_block(request)
         assert shown((*done.begin_events, *done.end_events)) == block["events"]
         for result, tx in zip(done.tx_results, block["txs"], strict=True):
             assert described(result) == expected(tx["deliver"]), tx["name"]
         assert updates(done.validator_updates) == updates_of(block["validator_updates"])
         self.state.apply(done.changes)
         self.app.commit(block["height"])
+
+    def _governed(self) -> AbstractContextManager[object]:
+        if self.governor is None:
+            return nullcontext()
+        _, address = bech32.decode(self.governor)
+        return patch.object(messages, "module_address", lambda name: address)
 
     def exported(self) -> Mapping[bytes, bytes]:
         """Return the state without what an exported genesis state does not have."""

@@ -12,6 +12,7 @@ from flask_noderpc.cosmos.bank import Bank, dev
 from flask_noderpc.cosmos.bank.accounts import module_address
 from flask_noderpc.cosmos.protocol import bech32
 from flask_noderpc.cosmos.testing import BankNode
+from flask_noderpc.domain.abci import ExecTxResult
 from flask_noderpc.domain.genesis import Genesis
 from flask_noderpc.errors import ConfigurationError
 from flask_noderpc.testing.chains import GENESIS_TIME, DictState
@@ -23,6 +24,7 @@ from .test_grants import balance, message, sent
 V1, V1BETA1 = "cosmos.gov.v1", "cosmos.gov.v1beta1"
 PATH, LEGACY_PATH = "/cosmos/gov/v1/proposals", "/cosmos/gov/v1beta1/proposals"
 DEPOSIT = [{"denom": "stake", "amount": "10000000"}]
+TEXT = {"@type": f"/{V1BETA1}.TextProposal", "title": "Title", "description": "Text"}
 AUTHORITY = bech32.encode("cosmos", module_address("gov"))
 
 
@@ -30,6 +32,24 @@ def end_votes(node: BankNode) -> None:
     """Make the block at which the votes of a development chain end."""
     node.increase_time(31)
     node.mine()
+
+
+def proposed(result: ExecTxResult) -> str:
+    """Return the number of a proposal whose vote began."""
+    assert result.code == 0, result.log
+    (number,) = (
+        attribute.value.decode()
+        for event in result.events
+        for attribute in event.attributes
+        if event.type == "submit_proposal" and attribute.key == b"voting_period_start"
+    )
+    return number
+
+
+def propose_text(node: BankNode) -> str:
+    """Propose text in v1beta1."""
+    fields = {"content": TEXT, "initial_deposit": DEPOSIT, "proposer": node.accounts[1]}
+    return proposed(sent(node, 1, message("MsgSubmitProposal", fields, V1BETA1)))
 
 
 def accepted(node: BankNode, *messages: dict[str, Any]) -> dict[str, Any]:
@@ -42,14 +62,7 @@ def accepted(node: BankNode, *messages: dict[str, Any]) -> dict[str, Any]:
         "summary": "Summary",
         "metadata": "Metadata",
     }
-    result = sent(node, 1, message("MsgSubmitProposal", fields, V1))
-    assert result.code == 0, result.log
-    (number,) = (
-        attribute.value.decode()
-        for event in result.events
-        for attribute in event.attributes
-        if event.type == "submit_proposal" and attribute.key == b"voting_period_start"
-    )
+    number = proposed(sent(node, 1, message("MsgSubmitProposal", fields, V1)))
     vote = {"proposal_id": number, "voter": node.accounts[0], "option": "VOTE_OPTION_YES"}
     assert sent(node, 0, message("MsgVote", vote, V1)).code == 0
     end_votes(node)
@@ -106,9 +119,7 @@ def test_a_proposal_that_fails_changes_nothing(noderpc_bank: BankNode) -> None:
 def test_text_of_v1beta1_is_shown_in_both_versions(noderpc_bank: BankNode) -> None:
     node = noderpc_bank
     proposer = node.accounts[1]
-    content = {"@type": f"/{V1BETA1}.TextProposal", "title": "Title", "description": "Text"}
-    fields = {"content": content, "initial_deposit": DEPOSIT, "proposer": proposer}
-    assert sent(node, 1, message("MsgSubmitProposal", fields, V1BETA1)).code == 0
+    assert propose_text(node) == "1"
     parts = [
         {"option": "VOTE_OPTION_YES", "weight": "0.7"},
         {"option": "VOTE_OPTION_ABSTAIN", "weight": "0.3"},
@@ -134,12 +145,12 @@ def test_text_of_v1beta1_is_shown_in_both_versions(noderpc_bank: BankNode) -> No
     assert proposal["messages"] == [
         {
             "@type": f"/{V1}.MsgExecLegacyContent",
-            "content": content,
+            "content": TEXT,
             "authority": AUTHORITY,
         }
     ]
     (legacy,) = rest(node, f"{LEGACY_PATH}?proposal_status=PROPOSAL_STATUS_PASSED")["proposals"]
-    assert legacy["content"] == content
+    assert legacy["content"] == TEXT
     assert legacy["final_tally_result"] == tally
     assert rest(node, f"{LEGACY_PATH[:-9]}params/tallying")["tally_params"] == {
         "quorum": "0.334000000000000000",

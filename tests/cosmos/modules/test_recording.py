@@ -20,12 +20,13 @@ from .playing import Chain, Json, recorded, states, updates, updates_of
 # The place in the SDK's source at which a simulation failed.
 PLACE = re.compile(r" \[\S+:\d+\]")
 # The SDK calculates the end of a page with 64 bits; a filtered page ends one entry later.
+CUT_OFF = re.compile(r"(unmarshal to legacytx\.StdTx failed).*")
 OVERFLOW = re.compile(
     r'"offset":"18446744073709551615"|(AllowancesByGranter|GranteeGrants).*"limit":"18446744073709551615"'
 )
 
 
-@pytest.mark.parametrize("name", ["main", "imported", "grants", "gov", "vesting"])
+@pytest.mark.parametrize("name", ["main", "imported", "grants", "gov", "vesting", "pool"])
 def test_blocks_have_the_results_and_the_state_of_the_sdk(name: str) -> None:
     given = recorded(name)
     chain, known = Chain(given), states(given)
@@ -65,8 +66,10 @@ def recorded_reply(given: Json) -> Json:
 PATHS = sorted(
     {
         (name, each["path"])
-        for name in ("main", "grants", "gov", "vesting")
+        for name in ("main", "grants", "gov", "vesting", "pool")
         for each in recorded(name)["queries"]
+        # The SDK has types that this chain does not have; test_pool.py lists them.
+        if "ReflectionService" not in each["path"]
     }
 )
 
@@ -87,11 +90,17 @@ def test_queries_have_the_replies_of_the_sdk(
 
 def compared(path: str, given: Json) -> Json:
     code, codespace, log, value = given
-    log = PLACE.sub("", log)
+    # Go's protobuf adds a space without line breaks in some builds.
+    log = PLACE.sub("", log).replace("\xa0", " ")
     if log.startswith("proto: "):
         # The texts for malformed requests differ.
         log = "unexpected EOF: invalid request"
+    # The texts for bytes that are cut off differ.
+    log = CUT_OFF.sub(r"\1", log)
     if path.endswith("/HistoricalInfo"):
         # The header's hashes belong to the chain.
         return code, codespace, log, Message(Message(value).blob(1)).blobs(2)
+    if path.endswith("/Subspaces"):
+        # The SDK returns them in no order.
+        return code, codespace, log, sorted(Message(value).blobs(1))
     return code, codespace, log, value

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ....backends.base.application import AppState
-from ....domain.abci import Event, EventAttribute, QueryResult
+from ....domain.abci import QueryResult
 from ....protocol.protobuf import Malformed, Message
 from ...protocol.proto import MESSAGES
+from ...services import METHODS as NODE_METHODS
 from ..context import Environment
 from ..errors import (
     INVALID_HEIGHT,
@@ -22,8 +23,8 @@ from ..errors import (
 )
 from ..module import Module
 from ..state import ACCOUNTS, BANK, Head, PastState, find_head, head, is_retained
-from . import auth, bank
-from .request import GrpcError, Method, Node, QueryContext, invalid
+from . import auth, bank, reflection, tx
+from .request import Method, Node, QueryContext
 
 __all__ = ["Node", "Query", "answer"]
 
@@ -42,32 +43,6 @@ def _of(module: str, methods: dict[str, Method]) -> dict[str, Method]:
     return {f"/cosmos.{module}.v1beta1.Query/{name}": each for name, each in methods.items()}
 
 
-def _simulate(ctx: QueryContext) -> bytes:
-    # The request has the transaction as bytes (2) or as a message (1), with the same encoding.
-    tx = ctx.request.blob(2) or ctx.request.blob(1)
-    if not tx and not ctx.request.blobs(1):
-        raise invalid("empty txBytes is not allowed")
-    result = ctx.node.simulate(tx)
-    if result.code:
-        text = f"{result.log} with gas used: '{result.gas_used}'"
-        raise GrpcError(UNKNOWN_REQUEST, "Unknown", text)
-    return MESSAGES.encode(
-        "tx.SimulateResponse",
-        # The SDK returns the maximum, as a simulation has no gas limit.
-        gas_info={"gas_wanted": (1 << 64) - 1, "gas_used": result.gas_used},
-        result={
-            "data": result.data,
-            "events": map(_without_indexes, result.events),
-            "msg_responses": Message(result.data).blobs(2),
-        },
-    )
-
-
-def _without_indexes(event: Event) -> Event:
-    attributes = (EventAttribute(a.key, a.value, index=False) for a in event.attributes)
-    return Event(event.type, tuple(attributes))
-
-
 def _config(ctx: QueryContext) -> bytes:
     # The SDK returns zeros for its default pruning, although that retains heights.
     return MESSAGES.encode(
@@ -78,12 +53,20 @@ def _config(ctx: QueryContext) -> bytes:
     )
 
 
+def _query_services(ctx: QueryContext) -> bytes:
+    return reflection.query_services((*of_modules(ctx.environment.modules), *NODE_METHODS))
+
+
 METHODS: dict[str, Method] = {
     **_of("auth", auth.METHODS),
     **_of("bank", bank.METHODS),
     # The node handles the other methods of these services, which read blocks and their index.
     "/cosmos.base.node.v1beta1.Service/Config": _config,
-    "/cosmos.tx.v1beta1.Service/Simulate": _simulate,
+    **{f"/cosmos.base.reflection.{name}": each for name, each in reflection.METHODS.items()},
+    "/cosmos.base.reflection.v2alpha1.ReflectionService/GetQueryServicesDescriptor": (
+        _query_services
+    ),
+    **{f"/cosmos.tx.v1beta1.Service/{name}": each for name, each in tx.METHODS.items()},
 }
 """Query methods by path."""
 

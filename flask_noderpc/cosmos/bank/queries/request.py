@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ....domain.abci import ExecTxResult
 from ....protocol.protobuf import Message
@@ -11,6 +12,9 @@ from ...protocol.coins import InvalidCoins, check_denom
 from ..context import Codec, Context, Environment
 from ..errors import INTERNAL, INVALID_REQUEST, KEY_NOT_FOUND, UNKNOWN_REQUEST, Code, TxError
 from ..state import Branch, PastState
+
+if TYPE_CHECKING:
+    from ..messages import Registry
 
 
 class GrpcError(TxError):
@@ -50,6 +54,7 @@ class Node:
     simulate: Callable[[bytes], ExecTxResult]
     min_gas_prices: str
     """Minimum gas prices as the SDK shows them, such as ``0.025000000000000000stake``."""
+    messages: Registry
 
 
 @dataclass(frozen=True, slots=True)

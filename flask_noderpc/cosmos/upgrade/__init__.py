@@ -1,0 +1,1 @@
+"""Queries about upgrades of the chain, like the SDK's x/upgrade."""
