@@ -5,11 +5,14 @@ They use a live chain, and a recording of one; tests/companion has more tests of
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from pathlib import Path
 
 import pytest
+
+from flask_noderpc.cosmos.bank.dev import MNEMONIC
 
 from ..companion.recording import Recording, played
 from ..differential.companion import beside, is_equal
@@ -17,7 +20,8 @@ from ..differential.sides import VERSIONS
 from ..faults.processes import is_long
 from ..helpers.ports import free_port
 from ..helpers.require import require_program, skip_or_fail
-from ..helpers.until import until
+from ..helpers.until import PATIENCE, until
+from ..server.node_process import started
 from .sdk_chain import (
     ALICE,
     RECORDING,
@@ -70,17 +74,71 @@ def node() -> str:
 
 @pytest.fixture(scope="module")
 def sdk_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the chain's program from NODERPC_SDKCHAIN, or build it, which takes minutes and so
-    happens only in .ci/long."""
-    if given := os.environ.get("NODERPC_SDKCHAIN"):
+    """Return the chain's program from NODERPC_SDKCHAIN, or build it."""
+    return built(".", "NODERPC_SDKCHAIN", tmp_path_factory)
+
+
+@pytest.fixture(scope="module")
+def sdk_client(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the program of sdk/client from NODERPC_SDKCLIENT, or build it."""
+    return built("./client", "NODERPC_SDKCLIENT", tmp_path_factory)
+
+
+def built(package: str, variable: str, folders: pytest.TempPathFactory) -> Path:
+    """Build a program of the SDK, which takes minutes and so happens only in .ci/long."""
+    if given := os.environ.get(variable):
         return Path(given)
     if not is_long():
-        pytest.skip("builds the Cosmos SDK: NODERPC_CAMPAIGN=long, or NODERPC_SDKCHAIN=program")
-    program = tmp_path_factory.mktemp("sdk") / "sdkchain"
-    command = [require_program("go"), "build", "-buildvcs=false", "-o", str(program), "."]
-    built = subprocess.run(command, cwd=SDK, capture_output=True, text=True)
-    assert built.returncode == 0, built.stderr[-2000:]
+        pytest.skip(f"builds the Cosmos SDK: NODERPC_CAMPAIGN=long, or {variable}=program")
+    program = folders.mktemp("sdk") / "program"
+    command = [require_program("go"), "build", "-buildvcs=false", "-o", str(program), package]
+    done = subprocess.run(command, cwd=SDK, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
     return program
+
+
+# Errors of calls for what the chain does not have.
+ABSENT = {
+    "bank.DenomMetadata": "metadata for denom stake",
+    "bank.DenomMetadataByQueryString": "metadata for denom stake",
+    "evidence.Evidence": "hash is empty",
+    "feegrant.Allowance": "fee-grant not found",
+    "slashing.SigningInfo": "invalid request",
+    "staking.Redelegations": "redelegation not found",
+    "staking.UnbondingDelegation": "unbonding delegation with delegator",
+    "tx.BroadcastTx": "invalid empty tx",
+    "tx.Simulate": "account sequence mismatch, expected 1, got 0",
+    "tx.TxDecodeAmino": "invalid empty tx bytes",
+    "tx.TxEncode": "invalid empty tx",
+    "tx.TxEncodeAmino": "invalid empty tx json",
+    **{
+        f"{version}.{method}": text
+        for version in ("gov", "gov.v1beta1")
+        for method, text in {
+            "Deposit": "collections: not found",
+            "Proposal": "proposal 1 doesn't exist",
+            "TallyResult": "proposal 1 doesn't exist",
+            "Vote": "not found for proposal: 1",
+        }.items()
+    },
+}
+
+
+def test_the_sdk_calls_each_method_of_a_node(sdk_client: Path, tmp_path: Path) -> None:
+    flags = ("--application", "bank", "--dev", "--block-interval", "0.2", "--empty-blocks")
+    with started(tmp_path, *flags) as node:
+        node.until_second_block()
+        chain = node.get("/status")["node_info"]["network"]
+        url = node.url().replace("http://", "tcp://")
+        done = subprocess.run(
+            [sdk_client, url, chain, MNEMONIC], capture_output=True, text=True, timeout=PATIENCE
+        )
+    assert done.returncode == 0, done.stderr[-2000:]
+    found = json.loads(done.stdout)
+    failed = {name: error for name, error in found.items() if error}
+    assert len(found) == 110
+    assert failed.keys() == ABSENT.keys()
+    assert [name for name, error in failed.items() if ABSENT[name] not in error] == []
 
 
 def test_cosmjs_sends_and_reads_through_a_companion(
