@@ -43,30 +43,8 @@ def to_go_text(time_ns: int) -> str:
     return to_text(time_ns).replace("T", " ").replace("Z", " +0000 UTC")
 
 
-def to_go_duration(nanoseconds: int) -> str:
-    """Return Go's text of a duration, such as ``1h2m3.5s``."""
-    sign, left = "-" if nanoseconds < 0 else "", abs(nanoseconds)
-    if 0 < left < SECOND:
-        unit, size = next(each for each in _SMALL_UNITS if each[1] <= left)
-        return f"{sign}{_quotient(left, size)}{unit}"
-    minutes, left = divmod(left, 60 * SECOND)
-    text = f"{_quotient(left, SECOND)}s"
-    if minutes:
-        text = f"{minutes % 60}m{text}"
-    if minutes >= 60:
-        text = f"{minutes // 60}h{text}"
-    return sign + text
-
-
-_SMALL_UNITS = (("ms", MILLISECOND), ("µs", 1_000), ("ns", 1))
-_UNITS = {
-    **dict(_SMALL_UNITS),
-    "us": 1_000,
-    "\u03bcs": 1_000,
-    "s": SECOND,
-    "m": 60 * SECOND,
-    "h": 3600 * SECOND,
-}
+_SMALL = {"ns": 1, "us": 1_000, "µs": 1_000, "\u03bcs": 1_000, "ms": MILLISECOND}
+_UNITS = _SMALL | {"s": SECOND, "m": 60 * SECOND, "h": 3600 * SECOND}
 # A duration with every unit has about 60 characters; a longer one would take long to parse.
 _MAX_DURATION = 100
 _PART = re.compile(r"(\d++\.?\d*+|\.\d++)([^\d.]*+)", re.ASCII)
@@ -88,18 +66,11 @@ def from_go_duration(text: str) -> int:
         raise ValueError(f"time: invalid duration {shown}")
     found = Decimal(0)
     for number, unit in (part.groups() for part in parts):
-        if not unit:
-            raise ValueError(f"time: missing unit in duration {shown}")
         if unit not in _UNITS:
-            raise ValueError(f'time: unknown unit "{unit}" in duration {shown}')
+            problem = f'unknown unit "{unit}"' if unit else "missing unit"
+            raise ValueError(f"time: {problem} in duration {shown}")
         found += Decimal(number) * _UNITS[unit]
     return -int(found) if text[0] == "-" else int(found)
-
-
-def _quotient(value: int, size: int) -> str:
-    whole, rest = divmod(value, size)
-    fraction = f"{rest:0{len(str(size)) - 1}d}".rstrip("0") if rest else ""
-    return f"{whole}.{fraction}" if fraction else str(whole)
 
 
 def from_text(text: str) -> int:

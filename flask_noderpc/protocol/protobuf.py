@@ -110,14 +110,6 @@ def timestamp(time_ns: int) -> bytes:
     return _seconds(seconds) + integer(2, nanos)
 
 
-def duration(nanoseconds: int) -> bytes:
-    """Encode ``google.protobuf.Duration`` without tag and length; both fields have the
-    duration's sign."""
-    seconds, nanos = divmod(abs(nanoseconds), SECOND)
-    sign = -1 if nanoseconds < 0 else 1
-    return integer(1, sign * seconds) + integer(2, sign * nanos)
-
-
 # Cache the encoding, as the times of a commit's votes are mostly within a few seconds.
 @lru_cache(maxsize=256)
 def _seconds(seconds: int) -> bytes:
@@ -265,8 +257,8 @@ _TIMES = ("Timestamp", "Duration")
 _BODIES: dict[str, Encode] = {
     "bytes": bytes,
     **dict.fromkeys(("string", "Dec", "Int"), _body),
-    "Timestamp": timestamp,
-    "Duration": duration,
+    # A Duration has the fields of a Timestamp; both have nanoseconds.
+    **dict.fromkeys(_TIMES, timestamp),
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import tempfile
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,10 +50,9 @@ class _Requests:
         self._closed = False
         self._changed = threading.Condition()
 
-    def __call__(self, environ: Any, start_response: Any) -> Iterable[bytes]:
+    def __call__(self, environ: Any, start_response: Any) -> Any:
         app: Any = ServiceUnavailable("The server is closed.") if self._closed else self._app
-        found: Iterable[bytes] = app(environ, start_response)
-        return found
+        return app(environ, start_response)
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -77,9 +76,7 @@ class _Requests:
 class _Handler(WSGIRequestHandler):
     def run_wsgi(self) -> None:
         # Werkzeug does not close the response of a client that resets its connection.
-        requests = self.server.app
-        assert isinstance(requests, _Requests)
-        with requests.running():
+        with self.server.app.running():  # type: ignore[attr-defined]
             super().run_wsgi()
 
 

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-from ...domain.time import to_go_duration
 from ..bank.errors import INTERNAL, TxError
 from ..bank.params import check_positive
 from ..protocol import coins, decimals
 from ..protocol.coins import Coin, Coins
 from ..protocol.fields import AnyValue
 from ..protocol.records import record
+from ..protocol.text import duration
 
 DEPOSIT_PERIOD, VOTING_PERIOD, PASSED, REJECTED, FAILED = range(1, 6)
 """States of a proposal: numbers of ``ProposalStatus``."""
@@ -87,11 +87,11 @@ class Params:
     def _check_periods(self) -> None:
         voting, expedited = self.voting_period or 0, self.expedited_voting_period or 0
         for shown, period in (("", voting), ("expedited ", expedited)):
-            check_positive(f"{shown}voting period", period, to_go_duration(period))
+            check_positive(f"{shown}voting period", period, duration(period))
         if expedited >= voting:
             self._refuse(
-                f"expedited voting period {to_go_duration(expedited)} must be strictly less"
-                f" that the regular voting period {to_go_duration(voting)}"
+                f"expedited voting period {duration(expedited)} must be strictly less"
+                f" that the regular voting period {duration(voting)}"
             )
 
     def _check_ratios(self) -> None:

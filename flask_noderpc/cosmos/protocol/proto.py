@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ...domain.time import SECOND
 from ...protocol.comet.messages import MESSAGES as COMET_MESSAGES
-from ...protocol.protobuf import Message, Messages
+from ...protocol.protobuf import Message, Messages, integer
 
 _TEXT = """
 message Any { string type_url = 1; bytes value = 2; }
@@ -358,7 +359,15 @@ ENUMS: dict[str, dict[int, str]] = {
 """Names of each enum's values, by number."""
 
 
-MESSAGES = Messages(_TEXT, COMET_MESSAGES)
+def duration(nanoseconds: int) -> bytes:
+    """Encode ``google.protobuf.Duration`` without tag and length; both fields have the
+    duration's sign."""
+    seconds, nanos = divmod(abs(nanoseconds), SECOND)
+    sign = -1 if nanoseconds < 0 else 1
+    return integer(1, sign * seconds) + integer(2, sign * nanos)
+
+
+MESSAGES = Messages(_TEXT, COMET_MESSAGES, {"Duration": duration})
 """Fields of each message by name, in the order of their encoding; modules add theirs."""
 
 

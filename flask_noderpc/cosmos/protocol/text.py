@@ -1,7 +1,9 @@
-"""Messages as text, as in the SDK's errors; gogoproto: proto/text.go, CompactText."""
+"""Messages and durations as text, as in the SDK's errors; gogoproto: proto/text.go,
+CompactText."""
 
 from __future__ import annotations
 
+from ...domain.time import MILLISECOND, SECOND
 from ...protocol.protobuf import Message
 from .proto import ENUMS, MESSAGES, NUMBERS
 
@@ -27,3 +29,27 @@ def _shown(kind: str, number: int) -> str:
     if kind == "bool":
         return "true"
     return ENUMS.get(kind, {}).get(number, str(number))
+
+
+def duration(nanoseconds: int) -> str:
+    """Return Go's text of a duration, such as ``1h2m3.5s``."""
+    sign, left = "-" if nanoseconds < 0 else "", abs(nanoseconds)
+    if 0 < left < SECOND:
+        unit, size = next(each for each in _SMALL_UNITS if each[1] <= left)
+        return f"{sign}{_quotient(left, size)}{unit}"
+    minutes, left = divmod(left, 60 * SECOND)
+    text = f"{_quotient(left, SECOND)}s"
+    if minutes:
+        text = f"{minutes % 60}m{text}"
+    if minutes >= 60:
+        text = f"{minutes // 60}h{text}"
+    return sign + text
+
+
+_SMALL_UNITS = (("ms", MILLISECOND), ("µs", 1_000), ("ns", 1))
+
+
+def _quotient(value: int, size: int) -> str:
+    whole, rest = divmod(value, size)
+    fraction = f"{rest:0{len(str(size)) - 1}d}".rstrip("0") if rest else ""
+    return f"{whole}.{fraction}" if fraction else str(whole)

@@ -8,10 +8,10 @@ from typing import Any
 
 from ...concurrency import in_turns
 from ...domain.time import from_go_duration, from_text
-from ...protocol.protobuf import Field, duration, integer, message, string, timestamp
+from ...protocol.protobuf import Field, integer, message, string, timestamp
 from ...wire.comet import gojson
 from ..protocol import decimals
-from ..protocol.proto import ENUMS, MESSAGES
+from ..protocol.proto import ENUMS, MESSAGES, duration
 from .requests import InvalidRequest, int64, uint64
 
 _MAX_DEPTH = 64

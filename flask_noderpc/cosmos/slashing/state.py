@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...domain.time import to_go_duration
 from ..bank.context import Context
 from ..bank.params import check_positive, check_rate
 from ..protocol import decimals
 from ..protocol.records import decode, encode, record
+from ..protocol.text import duration
 from ..staking.state import Staking, sized
 
 STORE = b"slashing/"
@@ -36,7 +36,7 @@ class Params:
         check_positive("signed blocks window", self.signed_blocks_window)
         check_rate("min signed per window", self.min_signed_per_window)
         jailed = self.downtime_jail_duration
-        check_positive("downtime jail duration", jailed, to_go_duration(jailed))
+        check_positive("downtime jail duration", jailed, duration(jailed))
         check_rate("double sign slash fraction", self.slash_fraction_double_sign)
         check_rate("downtime slash fraction", self.slash_fraction_downtime)
 
