@@ -39,10 +39,16 @@ OPERATORS = [bech32.encode("cosmosvaloper", bech32.decode(each)[1]) for each in 
 STAKING, DISTRIBUTION, SLASHING = (
     f"cosmos.{name}.v1beta1." for name in ("staking", "distribution", "slashing")
 )
+GOV = "cosmos.gov.v1."
+GOVERNANCE = bech32.encode("cosmos", module_address("gov"))
 # Code of a panic, which a message of this test never causes.
 PANIC = 111222
 
 Json = Any
+
+
+def stake(amount: int) -> Json:
+    return {"denom": "stake", "amount": str(amount)}
 
 
 def genesis(
@@ -73,6 +79,10 @@ def genesis(
         "unbonding_time": unbonding,
         "max_entries": 2,
         "max_validators": 3,
+    }
+    state["gov"]["params"] |= {
+        "min_deposit": [stake(1_000_000)],
+        "expedited_min_deposit": [stake(2_000_000)],
     }
     state["slashing"]["params"] |= {
         "signed_blocks_window": "4",
@@ -197,7 +207,8 @@ class Chain:
     def ask(self, method: str, **request: Json) -> Json:
         """Return the response to a query such as ``bank.Params``."""
         module, name = method.split(".")
-        path = f"/cosmos.{module}.v1beta1.Query/{name}"
+        version = "v1" if module == "gov" else "v1beta1"
+        path = f"/cosmos.{module}.{version}.Query/{name}"
         data = reader.read(f"{module}.{name}Request", request)
         found = self.app.query(path, data, 0, False)
         assert found.code == 0, (method, found.log)
@@ -217,6 +228,19 @@ def check(chain: Chain) -> None:
     check_shares(chain, validators)
     check_rewards(chain, validators)
     check_powers(chain, validators)
+    check_deposits(chain)
+
+
+def check_deposits(chain: Chain) -> None:
+    """The account of governance has the deposits of all proposals."""
+    balances = chain.list_of("bank.AllBalances", "balances", address=GOVERNANCE)
+    numbers = [each["id"] for each in chain.list_of("gov.Proposals", "proposals")]
+    deposits = [
+        coins(deposit["amount"])
+        for number in numbers
+        for deposit in chain.list_of("gov.Deposits", "deposits", proposal_id=number)
+    ]
+    assert coins(balances) == sum(deposits, Counter())
 
 
 def check_supply(chain: Chain) -> None:
@@ -337,10 +361,6 @@ amounts = st.sampled_from([1, 3, 999_999, 1_000_001, 2_500_000])
 modes = st.sampled_from([DIRECT, AMINO_JSON])
 
 
-def stake(amount: int) -> Json:
-    return {"denom": "stake", "amount": str(amount)}
-
-
 Sending = st.SearchStrategy[Sent]
 
 
@@ -377,6 +397,20 @@ def delegation(name: str, **fields: st.SearchStrategy[Json]) -> Sending:
     return message(f"{STAKING}Msg{name}", "delegator_address", **fields)
 
 
+proposals = st.sampled_from(["1", "2", "3"])
+PROPOSED = [
+    {
+        "@type": "/cosmos.distribution.v1beta1.MsgCommunityPoolSpend",
+        "authority": GOVERNANCE,
+        "recipient": PEOPLE[3],
+        "amount": [stake(1_234)],
+    },
+    {
+        "@type": "/cosmos.distribution.v1beta1.MsgUpdateParams",
+        "authority": GOVERNANCE,
+        "params": {"community_tax": "0.5", "withdraw_addr_enabled": True},
+    },
+]
 rates = st.sampled_from(["0", "0.333333333333333333"])
 messages = st.one_of(
     message(
@@ -429,6 +463,29 @@ messages = st.one_of(
     ),
     message(f"{SLASHING}MsgUnjail", "validator_addr"),
     message(
+        f"{GOV}MsgSubmitProposal",
+        "proposer",
+        title=st.just("title"),
+        summary=st.just("summary"),
+        metadata=st.just("metadata"),
+        messages=st.lists(st.sampled_from(PROPOSED), max_size=2),
+        initial_deposit=stakes.map(lambda each: [each]),
+        expedited=st.booleans(),
+    ),
+    message(
+        f"{GOV}MsgDeposit",
+        "depositor",
+        proposal_id=proposals,
+        amount=stakes.map(lambda each: [each]),
+    ),
+    message(
+        f"{GOV}MsgVote",
+        "voter",
+        proposal_id=proposals,
+        option=st.sampled_from(["VOTE_OPTION_YES", "VOTE_OPTION_NO_WITH_VETO"]),
+    ),
+    message(f"{GOV}MsgCancelProposal", "proposer", proposal_id=proposals),
+    message(
         "cosmos.bank.v1beta1.MsgSend",
         "from_address",
         to_address=st.sampled_from(PEOPLE),
@@ -446,6 +503,7 @@ class Step:
     missing: list[str]
     equivocating: str | None
     back: int
+    accepts: bool
 
 
 steps = st.builds(
@@ -455,6 +513,7 @@ steps = st.builds(
     st.lists(st.sampled_from(OPERATORS), max_size=2),
     st.sampled_from([None, None, None, None, *OPERATORS[1:]]),
     st.sampled_from([0, 0, 0, 0, 1, 3]),
+    st.booleans(),
 )
 # Validators and delegations, as few random messages create them.
 VALIDATORS = [created(1, 7_777_777, "0.333333333333333333"), created(2, 2_500_000, "0")]
@@ -479,6 +538,14 @@ def unjailing(chain: Chain) -> Iterator[Sent]:
         if each["jailed"]:
             who = OPERATORS.index(each["operator_address"])
             yield Sent(who, f"{SLASHING}MsgUnjail", {"validator_addr": OPERATORS[who]})
+
+
+def accepting(chain: Chain) -> Iterator[Sent]:
+    """Yield votes of the first two validators' operators for each proposal that has a vote."""
+    for each in chain.list_of("gov.Proposals", "proposals", proposal_status=2):
+        for who in (0, 1):
+            fields = {"voter": PEOPLE[who], "proposal_id": each["id"]}
+            yield Sent(who, f"{GOV}MsgVote", {**fields, "option": "VOTE_OPTION_YES"})
 
 
 @given(
@@ -506,7 +573,8 @@ def test_coins_are_conserved(chosen: Sequence[Step], double_sign: str, unbonding
                 faults.miss_blocks(validator, 3)
         with suppress(ValueNotAllowed):
             faults.equivocate(step.equivocating or "")
-        results = chain.block(step.seconds, [*unjailing(chain), *step.sent])
+        votes = accepting(chain) if step.accepts else ()
+        results = chain.block(step.seconds, [*unjailing(chain), *step.sent, *votes])
         assert not [each.log for each in results if each.code == PANIC]
         check(chain)
 
