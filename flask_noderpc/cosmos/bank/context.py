@@ -163,6 +163,15 @@ class Context:
             store, self.accounts, self.codec.show, self.events, self.environment.time
         )
 
+    def branched(self) -> Context:
+        """Return a context whose writes and events :meth:`apply` adds to this one."""
+        return Context(self.branch.branch(), self.environment, self.meter)
+
+    def apply(self, other: Context) -> None:
+        """Add the writes and events of a context that :meth:`branched` returned."""
+        self.branch.apply(other.branch)
+        self.events += other.events
+
     def store(self, prefix: bytes) -> Store:
         """Return the store of all keys with a prefix; give your own store a prefix that ends
         in ``/``."""

@@ -216,8 +216,7 @@ def _check_message(gov: Gov, given: AnyValue) -> None:
 
 def _try_content(context: Context, message: Msg) -> None:
     try:
-        own = Context(context.branch.branch(), context.environment, context.meter)
-        _execute_content(own, message.values)
+        _execute_content(context.branched(), message.values)
     except TxError as error:
         if error.code is NO_CONTENT_HANDLER:
             raise

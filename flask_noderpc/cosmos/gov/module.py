@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from types import MappingProxyType
 
@@ -16,7 +17,7 @@ from ..bank.params import read_params
 from ..bank.queries.request import Method
 from ..protocol import coins
 from ..protocol.coins import Coins
-from ..protocol.fields import InvalidMessage
+from ..protocol.fields import AnyValue, InvalidMessage
 from ..protocol.records import encode
 from ..protocol.text import compact
 from .messages import HANDLERS, check_destination
@@ -36,6 +37,8 @@ from .records import (
 from .state import ACCOUNT, ACTIVE, CONSTITUTION, INACTIVE, NEXT_ID, PARAMS, Gov, id_key
 from .tally import tally
 from .types import V1, V1BETA1
+
+log = logging.getLogger(__name__)
 
 
 def _drop_inactive(gov: Gov) -> None:
@@ -98,7 +101,7 @@ def _execute(context: Context, proposal: Proposal) -> tuple[str, str]:
     event."""
     messages = context.environment.messages
     assert messages is not None
-    own = Context(context.branch.branch(), context.environment, context.meter)
+    own = context.branched()
     for at, given in enumerate(proposal.messages):
         try:
             messages.handle(own, messages.decode(given))
@@ -108,15 +111,22 @@ def _execute(context: Context, proposal: Proposal) -> tuple[str, str]:
         except InvalidMessage as error:
             reason = str(error)
         except PANICS as error:
-            shown = compact(given.type_url.removeprefix("/"), given.value)
-            reason = f"handling x/gov proposal msg [{shown}] PANICKED: {error}"
+            reason = _panicked(given, str(error))
+        except Exception as error:
+            # If the error of a handler propagated, the producer would retry this block forever.
+            log.exception("message handler of %s raised an error", given.type_url)
+            reason = _panicked(given, repr(error))
         proposal.status, proposal.failed_reason = FAILED, reason
         text = f"passed, but msg {at} ({given.type_url}) failed on execution: {reason}"
         return "proposal_failed", text
-    context.branch.apply(own.branch)
-    context.events += own.events
+    context.apply(own)
     proposal.status = PASSED
     return "proposal_passed", "passed"
+
+
+def _panicked(given: AnyValue, error: str) -> str:
+    shown = compact(given.type_url.removeprefix("/"), given.value)
+    return f"handling x/gov proposal msg [{shown}] PANICKED: {error}"
 
 
 class GovModule(Module):

@@ -5,11 +5,14 @@ Reads and writes have the SDK's order, as they cost gas.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import logging
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 
+from ..bank.balances import Balances
 from ..bank.context import Context
-from ..bank.errors import INTERNAL, TxError
+from ..bank.errors import INTERNAL, Panic, TxError
 from ..protocol import coins
 from ..protocol.coins import Coins
 from ..protocol.records import decode, encode
@@ -29,6 +32,8 @@ DEPOSITS, VOTES, PARAMS, CONSTITUTION = b"\x10", b"\x20", b"\x30", b"\x31"
 
 # Above each proposal's number.
 _HIGHEST = b"\xff" * 9
+
+log = logging.getLogger(__name__)
 
 
 def id_key(number: int) -> bytes:
@@ -126,11 +131,15 @@ class Gov:
         """Let nothing be done with a proposal at a time."""
         self.store.delete(_queue_key(queue, time, number))
 
-    def due(self, queue: bytes) -> list[Proposal]:
-        """Return the proposals with which something is to be done now."""
+    def due(self, queue: bytes) -> Iterator[Proposal]:
+        """Yield the proposals with which something is to be done now, each as the ones before
+        it leave it."""
         before = queue + time_key(self.now) + _HIGHEST
-        keys = [key for key, _ in self.store.iterate(queue, before=before)]
-        return [self.proposal(int.from_bytes(key[-8:])) for key in keys]
+        for key in [key for key, _ in self.store.iterate(queue, before=before)]:
+            found = self.find(int.from_bytes(key[-8:]))
+            # SDK: the chain halts if a message of a proposal has canceled a later one.
+            if found is not None:
+                yield found
 
     # Votes
 
@@ -168,9 +177,8 @@ class Gov:
     def refund_deposits(self, number: int) -> None:
         """Return the deposits of a proposal to their owners."""
         for key, deposit in self.deposits(number):
-            owner = key[len(DEPOSITS) + 9 :]
-            amount = tuple(deposit.amount)
-            self.context.balances.send_from_module(ACCOUNT, owner, amount)
+            owner, amount = key[len(DEPOSITS) + 9 :], tuple(deposit.amount)
+            self._spend(number, partial(_refund, owner=owner, amount=amount))
             self.store.delete(key)
 
     def burn_deposits(self, number: int) -> None:
@@ -179,7 +187,25 @@ class Gov:
         for key, deposit in self.deposits(number):
             total = coins.add(total, tuple(deposit.amount))
             self.store.delete(key)
-        self.context.balances.burn(ACCOUNT, total)
+        self._spend(number, lambda balances: balances.burn(ACCOUNT, total))
+
+    def _spend(self, number: int, spend: Callable[[Balances], None]) -> None:
+        """Spend coins of the module's account, or nothing if it has too few.
+
+        An accepted proposal can send away the deposits of others; the SDK's chain halts when
+        they are due.
+        """
+        own = self.context.branched()
+        try:
+            spend(own.balances)
+        except (TxError, Panic) as error:
+            log.warning("gov: the deposits of proposal %d are lost: %s", number, error)
+            return
+        self.context.apply(own)
+
+
+def _refund(balances: Balances, owner: bytes, amount: Coins) -> None:
+    balances.send_from_module(ACCOUNT, owner, amount)
 
 
 def missing(key: str, kind: str) -> TxError:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 
+from ..bank.accounts import module_address
 from ..protocol import decimals
 from ..staking.records import Validator
 from ..staking.state import BONDED_POOL, BY_POWER, Staking
@@ -73,7 +74,8 @@ def tally(gov: Gov, proposal: Proposal) -> Outcome:
     count = _count(gov, proposal.id)
     context = gov.context
     denom = Staking(context).bond_denom()
-    bonded = context.balances.get(context.accounts.module(BONDED_POOL), denom)
+    # A chain without staking has no such account, so its proposals are rejected.
+    bonded = context.balances.get(module_address(BONDED_POOL), denom)
     if not bonded:
         return Outcome(count.result)
     return _outcome(count, bonded, proposal, gov.params())

@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from flask_noderpc.backends.base.application import BlockRequest
 from flask_noderpc.cosmos.bank import Bank, dev
 from flask_noderpc.cosmos.bank.accounts import module_address
+from flask_noderpc.cosmos.gov.state import Gov
 from flask_noderpc.cosmos.protocol import bech32
+from flask_noderpc.cosmos.rest import writer
 from flask_noderpc.cosmos.testing import BankNode
 from flask_noderpc.domain.abci import ExecTxResult
+from flask_noderpc.domain.block import Commit
 from flask_noderpc.domain.genesis import Genesis
+from flask_noderpc.domain.validator import ValidatorSet
 from flask_noderpc.errors import ConfigurationError
 from flask_noderpc.testing.chains import GENESIS_TIME, DictState
 
 from ..bank.bank_txs import CHAIN_ID
 from .test_faults import rest
 from .test_grants import balance, message, sent
+from .test_properties import Chain, genesis
 
 V1, V1BETA1 = "cosmos.gov.v1", "cosmos.gov.v1beta1"
 PATH, LEGACY_PATH = "/cosmos/gov/v1/proposals", "/cosmos/gov/v1beta1/proposals"
@@ -116,6 +123,91 @@ def test_a_proposal_that_fails_changes_nothing(noderpc_bank: BankNode) -> None:
     assert balance(node, to) == before + 1
 
 
+def test_a_proposal_may_send_away_the_deposits_of_others(
+    noderpc_bank: BankNode, caplog: pytest.LogCaptureFixture
+) -> None:
+    node = noderpc_bank
+    small = [{"denom": "stake", "amount": "9999999"}]
+    fields = {"proposer": node.accounts[2], "title": "T", "summary": "S", "metadata": "M"}
+    other = message("MsgSubmitProposal", {**fields, "initial_deposit": small}, V1)
+    assert sent(node, 2, other).code == 0
+    before = balance(node, node.accounts[2])
+    take = {
+        "@type": "/cosmos.bank.v1beta1.MsgSend",
+        "from_address": AUTHORITY,
+        "to_address": node.accounts[3],
+        "amount": small,
+    }
+    assert accepted(node, take)["status"] == "PROPOSAL_STATUS_PASSED"
+
+    # An SDK's chain halts at this block.
+    node.increase_time(31)
+    node.mine()
+
+    assert "the deposits of proposal 1 are lost: spendable balance 0stake" in caplog.text
+    assert rest(node, f"{PATH}/1/deposits")["deposits"] == []
+    assert balance(node, node.accounts[2]) == before
+
+
+def ended(*messages: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """Execute a block in which votes on three proposals end; the first is accepted, and
+    executes messages. Return numbers, states and reasons of failures."""
+    base = {
+        "status": "PROPOSAL_STATUS_VOTING_PERIOD",
+        "voting_end_time": "2023-11-14T22:13:25Z",
+        "proposer": AUTHORITY,
+    }
+    given = genesis(has_keys=True)
+    state = json.loads(given.app_state)
+    state["gov"]["proposals"] = [{**base, "id": number} for number in "123"]
+    state["gov"]["proposals"][0]["messages"] = list(messages)
+    yes = [{"option": "VOTE_OPTION_YES", "weight": "1"}]
+    vote = {"proposal_id": "1", "voter": dev.dev_addresses()[0], "options": yes}
+    state["gov"]["votes"] = [vote]
+    chain = Chain(replace(given, app_state=json.dumps(state).encode()))
+    chain.block(5, [])
+    asked = chain.app.query(f"/{V1}.Query/Proposals", b"", 0, False)
+    found = writer.write("gov.ProposalsResponse", asked.value)["proposals"]
+    return [(each["id"], each["status"][16:], each["failed_reason"]) for each in found]
+
+
+def test_a_proposal_may_cancel_a_later_one_of_the_same_block() -> None:
+    cancel = {"@type": f"/{V1}.MsgCancelProposal", "proposal_id": "2", "proposer": AUTHORITY}
+    reason = "proposal did not get enough votes to pass"
+    assert ended(cancel) == [("1", "PASSED", ""), ("3", "REJECTED", reason)]
+
+
+def test_an_unexpected_error_of_a_handler_fails_the_proposal(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: object) -> bool:
+        raise KeyError("bug")
+
+    monkeypatch.setattr(Gov, "is_in_voting_period", fail)
+    vote = {"@type": f"/{V1}.MsgVote", "proposal_id": "3", "voter": AUTHORITY, "option": 1}
+    (_, state, reason), *_ = ended(vote)
+    assert state == "FAILED"
+    assert reason == (
+        f'handling x/gov proposal msg [proposal_id:3 voter:"{AUTHORITY}"'
+        " option:VOTE_OPTION_YES ] PANICKED: KeyError('bug')"
+    )
+    assert f"message handler of /{V1}.MsgVote raised an error" in caplog.text
+
+
+def test_the_votes_of_a_chain_without_staking_end() -> None:
+    proposal = {
+        "id": "1",
+        "status": "PROPOSAL_STATUS_VOTING_PERIOD",
+        "voting_end_time": "2023-01-01T00:00:00Z",
+    }
+    bank = began(proposals=[proposal])
+    request = BlockRequest(
+        1, GENESIS_TIME, (), (), b"", b"", Commit(), ValidatorSet(), ValidatorSet()
+    )
+    (event,) = bank.finalize_block(request).end_events
+    assert {each.key: each.value for each in event.attributes}[b"proposal_log"] == b"rejected"
+
+
 def test_text_of_v1beta1_is_shown_in_both_versions(noderpc_bank: BankNode) -> None:
     node = noderpc_bank
     proposer = node.accounts[1]
@@ -165,8 +257,10 @@ def began(**changes: Any) -> Bank:
     own = json.loads(dev.app_state("cosmos", modules=True))["gov"]
     own["params"] |= changes.get("params", {})
     state["gov"] = {**own, **changes, "params": own["params"]}
-    bank = Bank(DictState())
-    bank.init_chain(Genesis(CHAIN_ID, GENESIS_TIME, app_state=json.dumps(state).encode()))
+    stored = DictState()
+    bank = Bank(stored)
+    first = Genesis(CHAIN_ID, GENESIS_TIME, app_state=json.dumps(state).encode())
+    stored.apply(bank.init_chain(first).changes)
     return bank
 
 
