@@ -15,8 +15,8 @@ from ..bank.genesis_values import read
 from ..bank.module import Module
 from ..bank.params import read_params
 from ..bank.queries.request import Method
-from ..protocol import coins
-from ..protocol.coins import Coins
+from ..protocol import coins, decimals
+from ..protocol.coins import Coins, parse_integer
 from ..protocol.fields import AnyValue, InvalidMessage
 from ..protocol.records import encode
 from ..protocol.text import compact
@@ -158,6 +158,8 @@ class GovModule(Module):
         held = _add_deposits(gov, state)
         for each in state["votes"]:
             voter = each["voter"].read(context.codec.parse, "an address")
+            for option in each["options"]:
+                option["weight"].read(decimals.parse, "a decimal number")
             gov.set_vote(voter, read(Vote, each))
         for each in state["proposals"]:
             _add_proposal(gov, each)
@@ -186,6 +188,9 @@ def _add_deposits(gov: Gov, state: Item) -> Coins:
 
 def _add_proposal(gov: Gov, given: Item) -> None:
     proposal = read(Proposal, given)
+    counts = given["final_tally_result"]
+    for name in counts.members:
+        counts[name].read(parse_integer, "an integer")
     for queue, status, name in (
         (INACTIVE, DEPOSIT_PERIOD, "deposit_end_time"),
         (ACTIVE, VOTING_PERIOD, "voting_end_time"),

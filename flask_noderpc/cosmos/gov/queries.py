@@ -11,6 +11,7 @@ from ..bank.errors import INVALID_TYPE, TxError
 from ..bank.queries.pages import Page, encode_page
 from ..bank.queries.request import Method, QueryContext, coded, internal, invalid, not_found
 from ..protocol import decimals
+from ..protocol.coins import parse_integer
 from ..protocol.proto import MESSAGES
 from ..protocol.records import decode, encode
 from . import types
@@ -190,10 +191,10 @@ def _show_legacy_proposal(given: Proposal) -> bytes:
 def _show_legacy_tally(given: TallyResult) -> bytes:
     return MESSAGES.encode(
         "LegacyTallyResult",
-        yes=int(given.yes_count),
-        abstain=int(given.abstain_count),
-        no=int(given.no_count),
-        no_with_veto=int(given.no_with_veto_count),
+        yes=parse_integer(given.yes_count),
+        abstain=parse_integer(given.abstain_count),
+        no=parse_integer(given.no_count),
+        no_with_veto=parse_integer(given.no_with_veto_count),
     )
 
 

@@ -313,6 +313,14 @@ def test_a_genesis_document_may_have_proposals() -> None:
             "equals the deposits, 10000000stake, got no coins",
         ),
         ({"votes": [{"voter": 5}]}, "gov.votes[0].voter"),
+        (
+            {"votes": [{"voter": dev.dev_addresses()[0], "options": [{"weight": "half"}]}]},
+            "gov.votes[0].options[0].weight: failed to set decimal string with base 10: half",
+        ),
+        (
+            {"proposals": [{"final_tally_result": {"no_count": "some"}}]},
+            'proposals[0].final_tally_result.no_count: math/big: cannot unmarshal "some"',
+        ),
         ({"proposals": [{"status": "open"}]}, "status: expected PROPOSAL_STATUS_UNSPECIFIED,"),
         (
             {"proposals": [{"status": "PROPOSAL_STATUS_VOTING_PERIOD"}]},
