@@ -244,6 +244,8 @@ def test_text_of_v1beta1_is_shown_in_both_versions(noderpc_bank: BankNode) -> No
     (legacy,) = rest(node, f"{LEGACY_PATH}?proposal_status=PROPOSAL_STATUS_PASSED")["proposals"]
     assert legacy["content"] == TEXT
     assert legacy["final_tally_result"] == tally
+    page = f"pagination.offset={(1 << 64) - 1}"
+    assert rest(node, f"{PATH}?{page}")["proposals"] == []
     assert rest(node, f"{LEGACY_PATH[:-9]}params/tallying")["tally_params"] == {
         "quorum": "0.334000000000000000",
         "threshold": "0.500000000000000000",

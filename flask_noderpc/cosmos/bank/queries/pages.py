@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -82,8 +83,7 @@ class Page:
         The offset counts all pairs; the total is the sum of the kept pairs and the offset.
         """
         ordered = self._from_key(pairs, is_plain=False)
-        skipped = list(islice(ordered, self.offset))
-        if len(skipped) < self.offset:
+        if sum(1 for _ in islice(ordered, min(self.offset, sys.maxsize))) < self.offset:
             return [], b""
         chosen: list[Pair] = []
         following, count = b"", 0
