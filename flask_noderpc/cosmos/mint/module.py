@@ -126,9 +126,10 @@ def _mint(context: Context) -> None:
     provision = decimals.truncate(
         decimals.quo_int(minter.annual_provisions, params.blocks_per_year)
     )
-    if maximum := store.get(_MAX_SUPPLY):
-        left = int(maximum) - context.balances.supply(params.mint_denom)
-        provision = max(min(provision, left), 0)
+    # SDK: the chain halts at a supply of more than 256 bits.
+    maximum = int(store.get(_MAX_SUPPLY) or coins.MAX_AMOUNT)
+    left = maximum - context.balances.supply(params.mint_denom)
+    provision = max(min(provision, left), 0)
     minted = (Coin(params.mint_denom, provision),) if provision else ()
     if minted:
         context.balances.mint(_NAME, minted)

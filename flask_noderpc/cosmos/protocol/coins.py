@@ -10,6 +10,7 @@ from .proto import MESSAGES
 
 MAX_BITS = 256
 """Maximum number of bits of the SDK's Int."""
+MAX_AMOUNT = (1 << MAX_BITS) - 1
 
 # A number with more digits has more than MAX_BITS bits in any base.
 _MAX_DIGITS = 4_000

@@ -3,6 +3,7 @@ refused."""
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from typing import Any
@@ -134,6 +135,19 @@ def test_more_power_than_consensus_allows_is_refused_or_withheld() -> None:
     assert [each["status"] for each in validators_of(chain)] == ["BOND_STATUS_BONDED"] * 2
     assert chain.powers == before
     check(chain)
+
+
+def test_no_coins_are_minted_above_the_maximum_supply() -> None:
+    given = genesis(each=f"{(1 << 256) // 11}stake,20token")
+    state = json.loads(given.app_state)
+    state["mint"]["params"] |= {"blocks_per_year": "1", "inflation_min": "0.2"}
+    chain = Chain(replace(given, app_state=json.dumps(state).encode()))
+
+    for _ in range(3):
+        chain.block(5, [])
+
+    found = chain.ask("bank.SupplyOf", denom="stake")
+    assert found["amount"]["amount"] == str((1 << 256) - 1)
 
 
 def test_votes_of_a_validator_without_a_record_are_ignored() -> None:
