@@ -240,10 +240,28 @@ TIMESTAMP = Kind(
 )
 """Type of times, in nanoseconds since 1970."""
 
+# 10,000 years, as protobuf specifies.
+_MAX_SECONDS = 315_576_000_000
+
+
+def _duration(seconds: int, nanos: int) -> int:
+    shown = f"duration: &durationpb.Duration{{Seconds: {seconds},\nNanos: {nanos},\n}}"
+    if abs(seconds) > _MAX_SECONDS:
+        raise InvalidMessage(f"{shown}: seconds out of range")
+    if abs(nanos) >= SECOND:
+        raise InvalidMessage(f"{shown}: nanos out of range")
+    if seconds * nanos < 0:
+        raise InvalidMessage(f"{shown}: seconds and nanos have different signs")
+    found = seconds * SECOND + nanos
+    if not -(1 << 63) <= found < 1 << 63:
+        raise InvalidMessage(f"{shown} is out of range for time.Duration")
+    return found
+
+
 DURATION = Kind(
     "*types.Duration",
     TIMESTAMP.fields,
-    lambda values: int64(values["seconds"]) * SECOND + int32(values["nanos"]),
+    lambda values: _duration(int64(values["seconds"]), int32(values["nanos"])),
     amino=str,
 )
 """Type of durations, in nanoseconds."""

@@ -21,9 +21,10 @@ from flask_noderpc.domain.block import Commit
 from flask_noderpc.domain.genesis import Genesis
 from flask_noderpc.domain.validator import ValidatorSet
 from flask_noderpc.errors import ConfigurationError
+from flask_noderpc.protocol.protobuf import blob, integer, string
 from flask_noderpc.testing.chains import GENESIS_TIME, DictState
 
-from ..bank.bank_txs import CHAIN_ID
+from ..bank.bank_txs import CHAIN_ID, any_of
 from .test_faults import rest
 from .test_grants import balance, message, sent
 from .test_properties import Chain, genesis
@@ -95,6 +96,29 @@ def test_an_accepted_proposal_changes_parameters(noderpc_bank: BankNode) -> None
     assert rest(node, "/cosmos/staking/v1beta1/params")["params"] == params
     # The deposit was returned; only the fee is gone.
     assert balance(node, node.accounts[1]) == before - 500
+
+
+@pytest.mark.parametrize(
+    ("seconds", "nanos", "words"),
+    [
+        (1 << 35, 0, " is out of range for time.Duration"),
+        (-(1 << 35), 0, " is out of range for time.Duration"),
+        (9_223_372_036, 854_775_808, " is out of range for time.Duration"),
+        (1 << 39, 0, ": seconds out of range"),
+        (0, 10**9, ": nanos out of range"),
+        (1, -1, ": seconds and nanos have different signs"),
+    ],
+)
+def test_a_duration_that_go_can_not_have_is_refused(
+    noderpc_bank: BankNode, seconds: int, nanos: int, words: str
+) -> None:
+    duration = integer(1, seconds) + integer(2, nanos)
+    value = string(1, AUTHORITY) + blob(2, blob(3, duration))
+    update = any_of("/cosmos.slashing.v1beta1.MsgUpdateParams", value)
+    refused = sent(noderpc_bank, 1, update)
+    assert refused.code == 2
+    shown = f"&durationpb.Duration{{Seconds: {seconds},\nNanos: {nanos},\n}}"
+    assert refused.log.startswith(f"duration: {shown}{words}: tx parse error")
 
 
 def test_a_proposal_that_fails_changes_nothing(noderpc_bank: BankNode) -> None:
