@@ -364,10 +364,15 @@ def _deposit(gov: Gov, number: int, depositor: bytes, amount: Coins) -> bool:
 
 def _check_amount(amount: Coins, least: Sequence[Coin]) -> None:
     amounts = {coin.denom: coin.value for coin in amount}
-    if not any(amounts.get(coin.denom, -1) >= coin.value for coin in least):
-        shown = coins.show(amount)
-        text = f"received {shown} but need at least one of the following: {coins.show(least)}"
-        raise TxError(DEPOSIT_TOO_SMALL, text)
+    for coin in least:
+        # The parameters may have a negative ratio, as the SDK does not check it.
+        if coin.value < 0:
+            raise Panic(f"negative coin amount: {coin.value}")
+        if amounts.get(coin.denom, -1) >= coin.value:
+            return
+    shown = coins.show(amount)
+    text = f"received {shown} but need at least one of the following: {coins.show(least)}"
+    raise TxError(DEPOSIT_TOO_SMALL, text)
 
 
 # Votes

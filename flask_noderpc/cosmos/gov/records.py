@@ -61,7 +61,7 @@ class Params:
         if covers(least, expedited):
             text = "expedited minimum deposit must be greater than minimum deposit"
             self._refuse(f"{text}: {coins.show(expedited)}")
-        check_positive("maximum deposit period", self.max_deposit_period or 0)
+        self._check_period("maximum deposit period", self.max_deposit_period)
         self._number("quorum", "quorum string", "quorom cannot be negative", "quorom too large")
         self._check_thresholds()
         self._check_periods()
@@ -85,14 +85,19 @@ class Params:
                 )
 
     def _check_periods(self) -> None:
-        voting, expedited = self.voting_period or 0, self.expedited_voting_period or 0
-        for shown, period in (("", voting), ("expedited ", expedited)):
-            check_positive(f"{shown}voting period", period, duration(period))
+        voting = self._check_period("voting period", self.voting_period)
+        expedited = self._check_period("expedited voting period", self.expedited_voting_period)
         if expedited >= voting:
             self._refuse(
                 f"expedited voting period {duration(expedited)} must be strictly less"
                 f" that the regular voting period {duration(voting)}"
             )
+
+    def _check_period(self, shown: str, period: int | None) -> int:
+        if period is None:
+            self._refuse(f"{shown} must not be nil: 0")
+        check_positive(shown, period, duration(period))
+        return period
 
     def _check_ratios(self) -> None:
         shown = "mininum initial deposit ratio of proposal"

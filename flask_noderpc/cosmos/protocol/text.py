@@ -4,7 +4,7 @@ CompactText."""
 from __future__ import annotations
 
 from ...domain.time import MILLISECOND, SECOND
-from ...protocol.protobuf import Message
+from ...protocol.protobuf import Message, int64
 from .proto import ENUMS, MESSAGES, NUMBERS
 
 
@@ -21,14 +21,30 @@ def compact(name: str, data: bytes) -> str:
                 found += f"{field.name}:{_shown(field.type, number)} "
         else:
             for each in given.blobs(field.number):
-                found += f'{field.name}:"{each.decode(errors="replace")}" '
+                found += f"{field.name}:{_quoted(each)} "
     return found
 
 
 def _shown(kind: str, number: int) -> str:
     if kind == "bool":
         return "true"
-    return ENUMS.get(kind, {}).get(number, str(number))
+    if kind not in ENUMS:
+        return str(int64(number) if kind in ("int32", "int64") else number)
+    # SDK: the enums of x/gov show only the lowest byte of unknown numbers.
+    return ENUMS[kind].get(number, str(number & 0xFF))
+
+
+_ESCAPES = {each: f"\\{each:03o}" for each in range(256) if not 0x20 <= each < 0x7F} | {
+    ord("\n"): "\\n",
+    ord("\r"): "\\r",
+    ord("\t"): "\\t",
+    ord('"'): '\\"',
+    ord("\\"): "\\\\",
+}
+
+
+def _quoted(text: bytes) -> str:
+    return f'"{text.decode("latin-1").translate(_ESCAPES)}"'
 
 
 def duration(nanoseconds: int) -> str:

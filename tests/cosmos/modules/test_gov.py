@@ -232,6 +232,37 @@ def test_the_votes_of_a_chain_without_staking_end() -> None:
     assert {each.key: each.value for each in event.attributes}[b"proposal_log"] == b"rejected"
 
 
+def test_parameters_without_a_period_are_refused(noderpc_bank: BankNode) -> None:
+    node = noderpc_bank
+    params = rest(node, "/cosmos/gov/v1/params/voting")["params"]
+    del params["expedited_voting_period"]
+    update = {"@type": f"/{V1}.MsgUpdateParams", "authority": AUTHORITY, "params": params}
+    done = accepted(node, update)
+    assert done["failed_reason"] == "expedited voting period must not be nil: 0"
+
+
+def test_a_negative_ratio_of_deposits_stops_all_proposals(noderpc_bank: BankNode) -> None:
+    node = noderpc_bank
+    params = rest(node, "/cosmos/gov/v1/params/voting")["params"]
+    update = {"authority": AUTHORITY, "params": {**params, "min_deposit_ratio": "-0.5"}}
+    done = accepted(node, {"@type": f"/{V1}.MsgUpdateParams", **update})
+    assert done["status"] == "PROPOSAL_STATUS_PASSED"
+    fields = {"initial_deposit": DEPOSIT, "proposer": node.accounts[1], "metadata": "M"}
+    words = {"title": "T", "summary": "S"}
+    refused = sent(node, 1, message("MsgSubmitProposal", {**fields, **words}, V1))
+    assert refused.code == 111222
+    assert "negative coin amount: -5000000" in refused.log
+
+
+def test_an_invalid_option_of_a_vote_is_shown_as_in_go(noderpc_bank: BankNode) -> None:
+    node = noderpc_bank
+    fields = {"proposal_id": "1", "voter": node.accounts[1]}
+    # The weight is an Arabic digit, a quotation mark, a backslash and a line feed.
+    options = [{"option": -5, "weight": '\u0661"\\\n'}]
+    refused = sent(node, 1, message("MsgVoteWeighted", {**fields, "options": options}, V1))
+    assert r'0: option:251 weight:"\331\241\"\\\n" : invalid vote option' in refused.log
+
+
 def test_text_of_v1beta1_is_shown_in_both_versions(noderpc_bank: BankNode) -> None:
     node = noderpc_bank
     proposer = node.accounts[1]
