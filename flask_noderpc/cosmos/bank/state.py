@@ -7,10 +7,12 @@ them.
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from hashlib import sha256
 from heapq import merge
+from itertools import islice
 from typing import Any, Protocol, cast
 
 from ... import jsoncodec
@@ -101,6 +103,10 @@ def head_changes(new: Head) -> Changes:
     return {_HEAD: new.encode()}
 
 
+# Number of keys for which it takes less time to insert each than to sort all.
+_FEW_KEYS = 20
+
+
 class Branch:
     """A state with uncommitted writes, which may be applied or dropped."""
 
@@ -108,6 +114,7 @@ class Branch:
         self._before = before
         self._read: dict[bytes, bytes | None] = {}
         self.writes: dict[bytes, bytes | None] = {}
+        self._keys: list[bytes] = []
 
     def get(self, key: bytes) -> bytes | None:
         """Return the value of a key with the writes applied, or ``None``."""
@@ -121,11 +128,30 @@ class Branch:
 
     def pairs(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
         """Yield the keys with a prefix and their values with the writes applied, by key."""
-        own = {key: value for key, value in self.writes.items() if key.startswith(prefix)}
+        own = {key: self.writes[key] for key in self._written(prefix)}
         stored = (pair for pair in self._before.pairs(prefix) if pair[0] not in own)
-        for key, value in merge(stored, sorted(own.items())):
+        for key, value in merge(stored, own.items()):
             if value is not None:
                 yield key, value
+
+    def _written(self, prefix: bytes) -> Iterator[bytes]:
+        """Yield the keys with a prefix that were written, by key."""
+        keys = self._sorted_keys()
+        for at in range(bisect_left(keys, prefix), len(keys)):
+            if not keys[at].startswith(prefix):
+                return
+            yield keys[at]
+
+    def _sorted_keys(self) -> list[bytes]:
+        # Keys are only ever added to the writes, so the newest ones are those that were not
+        # sorted yet.
+        new = list(islice(reversed(self.writes), len(self.writes) - len(self._keys)))
+        if len(new) > _FEW_KEYS:
+            self._keys = sorted(self.writes)
+        else:
+            for key in new:
+                insort(self._keys, key)
+        return self._keys
 
     def changed_values(self) -> dict[bytes, bytes | None]:
         """Return the writes whose value differs from the value before."""
