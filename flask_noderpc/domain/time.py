@@ -70,7 +70,10 @@ def from_go_duration(text: str) -> int:
             problem = f'unknown unit "{unit}"' if unit else "missing unit"
             raise ValueError(f"time: {problem} in duration {shown}")
         found += Decimal(number) * _UNITS[unit]
-    return -int(found) if text[0] == "-" else int(found)
+    nanoseconds = -int(found) if text[0] == "-" else int(found)
+    if not -(1 << 63) <= nanoseconds < 1 << 63:
+        raise ValueError(f"time: invalid duration {shown}")
+    return nanoseconds
 
 
 def from_text(text: str) -> int:

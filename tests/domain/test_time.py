@@ -8,7 +8,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from flask_noderpc.domain.time import SECOND, ZERO_TIME, from_text, to_text
+from flask_noderpc.cosmos.protocol.text import duration
+from flask_noderpc.domain.time import (
+    SECOND,
+    ZERO_TIME,
+    from_go_duration,
+    from_text,
+    to_text,
+)
 
 LAST = 253402300799 * SECOND + 999_999_999
 TIMES = st.integers(ZERO_TIME, LAST)
@@ -142,3 +149,17 @@ def test_any_other_text_is_a_value_error_or_a_time(text: str) -> None:
 def test_a_time_outside_the_calendar_has_no_text(time_ns: int) -> None:
     with pytest.raises(OverflowError):
         to_text(time_ns)
+
+
+@given(st.integers(-(1 << 63), (1 << 63) - 1))
+@example(0)
+@example(-(1 << 63))
+@example((1 << 63) - 1)
+def test_a_duration_survives_its_text(nanoseconds: int) -> None:
+    assert from_go_duration(duration(nanoseconds)) == nanoseconds
+
+
+@pytest.mark.parametrize("text", ["2562047h47m16.854775808s", "-2562047h47m16.854775809s"])
+def test_a_duration_of_more_than_64_bits_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"^time: invalid duration "):
+        from_go_duration(text)
