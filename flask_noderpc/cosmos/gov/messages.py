@@ -121,7 +121,7 @@ _TEXTS = ("title", "summary", "details", "proposal_forum_url", "vote_option_cont
 def _read_metadata(text: str) -> dict[str, Any] | None:
     """Return the members of metadata; ``None`` if Go would not read it into the SDK's type."""
     try:
-        found = json.loads(text, parse_constant=float)
+        found = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
         return None
     if found is not None and not isinstance(found, dict):
@@ -135,6 +135,11 @@ def _read_metadata(text: str) -> dict[str, Any] | None:
     if any(not isinstance(each, str | None) for each in authors or ()):
         return None
     return members
+
+
+def _refuse_constant(text: str) -> float:
+    """Raise :exc:`ValueError` for a name such as ``NaN``, which is not JSON."""
+    raise ValueError(text)
 
 
 def _check_initial_deposit(params: Params, deposit: Coins, *, is_expedited: bool) -> None:

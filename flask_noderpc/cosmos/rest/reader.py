@@ -12,7 +12,7 @@ from ...protocol.protobuf import Field, integer, message, string, timestamp
 from ...wire.comet import gojson
 from ..protocol import decimals
 from ..protocol.proto import ENUMS, MESSAGES, duration
-from .requests import InvalidRequest, int64, uint64
+from .requests import InvalidRequest, go_name, int64, uint64
 
 _MAX_DEPTH = 64
 # The SDK's integers have fewer digits.
@@ -20,9 +20,13 @@ _INTEGER = re.compile(r"-?[0-9]{1,200}", re.ASCII)
 _NUMBERS = {"uint64": uint64, "int64": int64, "uint32": uint64, "int32": int64}
 _PACKAGES = {
     "AuthorizationType": "cosmos.staking.v1beta1",
+    "BlockIDFlag": "tendermint.types",
+    "BondStatus": "cosmos.staking.v1beta1",
     "BroadcastMode": "cosmos.tx.v1beta1",
+    "OrderBy": "cosmos.tx.v1beta1",
     "ProposalStatus": "cosmos.gov.v1",
     "SignMode": "cosmos.tx.signing.v1beta1",
+    "SignedMsgType": "tendermint.types",
     "VoteOption": "cosmos.gov.v1",
 }
 # SDK: empty bytes are omitted in requests, except in this one, which the gateway handles.
@@ -90,7 +94,7 @@ def _enum(kind: str, value: Any) -> int:
         return numbers[value]
     # Accept unknown numbers, as the called method checks them.
     if isinstance(value, bool) or not isinstance(value, int) or value not in _INT32:
-        raise _unfit(value, f"{package.split('.')[-2]}.{kind}")
+        raise _unfit(value, go_name(kind))
     return value
 
 

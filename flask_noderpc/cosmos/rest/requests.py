@@ -165,8 +165,26 @@ def _bytes(text: str) -> bytes:
         return gojson.base64_bytes(text.translate(_ALPHABETS).encode())
 
 
+_GO_PACKAGES = {
+    "AuthorizationType": "types",
+    "BlockIDFlag": "types",
+    "BondStatus": "types",
+    "BroadcastMode": "tx",
+    "OrderBy": "tx",
+    "ProposalStatus": "v1",
+    "SignMode": "signing",
+    "SignedMsgType": "types",
+    "VoteOption": "v1",
+}
+
+
+def go_name(kind: str) -> str:
+    """Return the name of an enum in Go, which errors contain."""
+    return f"{_GO_PACKAGES[kind]}.{kind}"
+
+
 def _enum(kind: str, text: str) -> int:
     for number, name in ENUMS[kind].items():
         if text in (name, str(number)):
             return number
-    raise InvalidRequest(f"{text} is not a valid tx.{kind}")
+    raise InvalidRequest(f"{text} is not a valid {go_name(kind)}")

@@ -6,6 +6,7 @@ import json
 from base64 import b64encode
 from dataclasses import replace
 from typing import Any
+from urllib.error import HTTPError
 
 import pytest
 
@@ -14,7 +15,8 @@ from flask_noderpc.cosmos.bank import Bank, dev
 from flask_noderpc.cosmos.bank.accounts import module_address
 from flask_noderpc.cosmos.gov.state import Gov
 from flask_noderpc.cosmos.protocol import bech32
-from flask_noderpc.cosmos.rest import writer
+from flask_noderpc.cosmos.rest import reader, writer
+from flask_noderpc.cosmos.rest.requests import InvalidRequest
 from flask_noderpc.cosmos.testing import BankNode
 from flask_noderpc.domain.abci import ExecTxResult
 from flask_noderpc.domain.block import Commit
@@ -230,6 +232,40 @@ def test_the_votes_of_a_chain_without_staking_end() -> None:
     )
     (event,) = bank.finalize_block(request).end_events
     assert {each.key: each.value for each in event.attributes}[b"proposal_log"] == b"rejected"
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "words"),
+    [
+        (f"{V1}.MsgVote", "yes", 'unknown value "yes" for enum cosmos.gov.v1.VoteOption'),
+        (f"{V1}.MsgVote", 1 << 31, "number into Go value of type v1.VoteOption"),
+        # The reader finds responses by their names, too.
+        ("staking.ValidatorResponse", 1 << 31, "number into Go value of type types.BondStatus"),
+        ("gov.ProposalResponse", [], "array into Go value of type v1.ProposalStatus"),
+    ],
+)
+def test_invalid_enums_of_messages_are_refused(kind: str, value: object, words: str) -> None:
+    fields = {
+        "MsgVote": {"option": value},
+        "ValidatorResponse": {"validator": {"status": value}},
+        "ProposalResponse": {"proposal": {"status": value}},
+    }
+    with pytest.raises(InvalidRequest, match=words):
+        reader.read(kind, fields[kind.rsplit(".", maxsplit=1)[-1]])
+
+
+def test_an_unknown_state_of_proposals_is_refused(noderpc_bank: BankNode) -> None:
+    with pytest.raises(HTTPError) as refused:
+        rest(noderpc_bank, f"{PATH}?proposal_status=open")
+    words = b"open is not a valid v1.ProposalStatus"
+    assert words in refused.value.read()
+
+
+def test_metadata_that_is_not_json_may_have_any_title(noderpc_bank: BankNode) -> None:
+    node = noderpc_bank
+    fields = {"initial_deposit": DEPOSIT, "proposer": node.accounts[1]}
+    words = {"title": "T", "summary": "S", "metadata": '{"title": "Other", "number": NaN}'}
+    assert sent(node, 1, message("MsgSubmitProposal", {**fields, **words}, V1)).code == 0
 
 
 def test_parameters_without_a_period_are_refused(noderpc_bank: BankNode) -> None:
