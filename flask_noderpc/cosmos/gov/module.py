@@ -88,7 +88,8 @@ def _end_votes(gov: Gov) -> None:
 
 
 def _make_regular(gov: Gov, proposal: Proposal) -> tuple[str, str]:
-    """Let the vote on an expedited proposal go on."""
+    """Continue the vote on an expedited proposal, as on a regular one; return the result and
+    the log of its event."""
     proposal.expedited = False
     period = gov.params().voting_period or 0
     proposal.voting_end_time = (proposal.voting_start_time or 0) + period

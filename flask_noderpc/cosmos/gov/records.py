@@ -189,7 +189,7 @@ class Proposal:
     failed_reason: str = ""
 
     def min_deposit(self, params: Params) -> Coins:
-        """Return the deposit from which on accounts can vote."""
+        """Return the total deposit at which the voting period begins."""
         found = params.expedited_min_deposit if self.expedited else params.min_deposit
         return tuple(found)
 

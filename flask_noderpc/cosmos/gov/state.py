@@ -30,7 +30,7 @@ PROPOSALS, ACTIVE, INACTIVE, NEXT_ID, _IN_VOTING_PERIOD = (
 )
 DEPOSITS, VOTES, PARAMS, CONSTITUTION = b"\x10", b"\x20", b"\x30", b"\x31"
 
-# Above each proposal's number.
+# More than the number of any proposal.
 _HIGHEST = b"\xff" * 9
 
 log = logging.getLogger(__name__)
@@ -124,16 +124,16 @@ class Gov:
         self.enqueue(ACTIVE, begun.voting_end_time or 0, proposal.id)
 
     def enqueue(self, queue: bytes, time: int, number: int) -> None:
-        """Let something be done with a proposal at a time."""
+        """Add a proposal to a queue, from which it is taken at a time."""
         self.store.set(_queue_key(queue, time, number), id_key(number))
 
     def dequeue(self, queue: bytes, time: int, number: int) -> None:
-        """Let nothing be done with a proposal at a time."""
+        """Remove a proposal from a queue."""
         self.store.delete(_queue_key(queue, time, number))
 
     def due(self, queue: bytes) -> Iterator[Proposal]:
-        """Yield the proposals with which something is to be done now, each as the ones before
-        it leave it."""
+        """Yield the proposals of a queue whose time has come; each is read after the caller has
+        handled the ones before it."""
         before = queue + time_key(self.now) + _HIGHEST
         for key in [key for key, _ in self.store.iterate(queue, before=before)]:
             found = self.find(int.from_bytes(key[-8:]))

@@ -77,8 +77,8 @@ class Page:
     def select_from_collection(
         self, pairs: Iterable[Pair], keeps: Keeps
     ) -> tuple[list[Pair], bytes]:
-        """Return the same as :meth:`select` for one of the SDK's collections of which only some
-        pairs are asked; SDK: ``CollectionFilteredPaginate``.
+        """Return a page like :meth:`select` does, but of those pairs of one of the SDK's
+        collections that ``keeps`` accepts; SDK: ``CollectionFilteredPaginate``.
 
         The offset counts all pairs; the total is the sum of the kept pairs and the offset.
         """
