@@ -235,9 +235,6 @@ def _execute_content(context: Context, given: Values) -> None:
     content: AnyValue | None = given["content"]
     if content is None:
         raise Panic(_NIL)
-    if not content.type_url:
-        text = "expected *v1beta1.Content, got <nil>: invalid type"
-        raise TxError(INVALID_CONTENT, text)
     # Text has no effect; the SDK has no handlers of the other contents.
     if (route := CONTENTS[content.type_url].route) != ACCOUNT:
         raise TxError(NO_CONTENT_HANDLER, route)
@@ -247,8 +244,6 @@ def _legacy_submit(context: Context, given: Values) -> bytes:
     content: AnyValue | None = given["content"]
     if content is None:
         raise Panic(_NIL)
-    if not content.type_url:
-        raise TxError(INVALID_CONTENT, "missing content")
     kind = CONTENTS[content.type_url]
     if content.type_url != types.TEXT_PROPOSAL:
         raise TxError(INVALID_PROPOSAL_TYPE, kind.type)

@@ -86,7 +86,7 @@ def check_content(given: Values) -> None:
 
 def _checked(values: dict[str, Any]) -> dict[str, Any]:
     given: AnyValue | None = values["content"]
-    if given is not None and given.type_url and given.type_url not in CONTENTS:
+    if given is not None and given.type_url not in CONTENTS:
         raise InvalidMessage(
             f"no concrete type registered for type URL {given.type_url} against interface"
             " *v1beta1.Content"
