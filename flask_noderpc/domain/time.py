@@ -55,12 +55,9 @@ def from_go_duration(text: str) -> int:
     ``time.ParseDuration``; raise :exc:`ValueError`."""
     shown = f'"{text[:_MAX_DURATION]}"'
     if len(text) > _MAX_DURATION:
-        raise ValueError(
-            f"time: expected a duration of at most {_MAX_DURATION} characters, got {len(text)}"
-        )
+        raise ValueError(f"time: expected at most {_MAX_DURATION} characters, got {len(text)}")
     body = text[1:] if text[:1] in ("+", "-") else text
-    if body == "0":
-        return 0
+    body = "0s" if body == "0" else body
     parts = list(_PART.finditer(body))
     if not parts or "".join(part[0] for part in parts) != body:
         raise ValueError(f"time: invalid duration {shown}")

@@ -476,7 +476,7 @@ def test_a_call_is_traced_on_a_state_and_in_a_block_that_are_otherwise(node: Nod
         (
             "debug_traceCall",
             [_SPIN, "latest", {"timeout": "1h" * 51}],
-            "time: expected a duration of at most 100 characters, got 102",
+            "time: expected at most 100 characters, got 102",
         ),
         (
             "debug_traceCall",
