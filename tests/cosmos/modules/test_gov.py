@@ -29,7 +29,7 @@ from flask_noderpc.testing.chains import GENESIS_TIME, DictState
 from ..bank.bank_txs import CHAIN_ID, any_of
 from .test_faults import rest
 from .test_grants import balance, message, sent
-from .test_properties import Chain, genesis
+from .test_properties import PEOPLE, Chain, Sent, genesis
 
 V1, V1BETA1 = "cosmos.gov.v1", "cosmos.gov.v1beta1"
 PATH, LEGACY_PATH = "/cosmos/gov/v1/proposals", "/cosmos/gov/v1beta1/proposals"
@@ -431,3 +431,33 @@ def test_a_wrong_state_of_governance_is_named(changes: dict[str, Any], words: st
         began(**changes)
     assert "document: gov" in str(refused.value)
     assert words in str(refused.value)
+
+
+def test_a_proposal_creates_a_fund_of_the_pool() -> None:
+    began = genesis()
+    params = {"enabled_distribution_denoms": ["stake"], "distribution_frequency": "1"}
+    state = json.loads(began.app_state or b"")
+    state["protocolpool"] = {"continuous_funds": [], "params": params}
+    chain = Chain(replace(began, app_state=json.dumps(state).encode()))
+    fund = {
+        "@type": "/cosmos.protocolpool.v1.MsgCreateContinuousFund",
+        "authority": AUTHORITY,
+        "recipient": PEOPLE[2],
+        "percentage": "0.25",
+    }
+    proposal = {
+        "messages": [fund],
+        "initial_deposit": DEPOSIT,
+        "proposer": PEOPLE[0],
+        "title": "Title",
+        "summary": "Summary",
+    }
+    vote = {"proposal_id": "1", "voter": PEOPLE[0], "option": "VOTE_OPTION_YES"}
+
+    chain.block(5, [Sent(0, f"{V1}.MsgSubmitProposal", proposal)])
+    chain.block(5, [Sent(0, f"{V1}.MsgVote", vote)])
+    chain.block(31, [])
+
+    assert chain.ask("gov.Proposal", proposal_id="1")["proposal"]["failed_reason"] == ""
+    (found,) = chain.list_of("protocolpool.ContinuousFunds", "continuous_funds")
+    assert (found["recipient"], found["percentage"]) == (PEOPLE[2], "0.250000000000000000")

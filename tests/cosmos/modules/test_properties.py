@@ -207,7 +207,7 @@ class Chain:
     def ask(self, method: str, **request: Json) -> Json:
         """Return the response to a query such as ``bank.Params``."""
         module, name = method.split(".")
-        version = "v1" if module == "gov" else "v1beta1"
+        version = "v1" if module in ("gov", "protocolpool") else "v1beta1"
         path = f"/cosmos.{module}.{version}.Query/{name}"
         data = reader.read(f"{module}.{name}Request", request)
         found = self.app.query(path, data, 0, False)
