@@ -225,7 +225,8 @@ def test_code_that_does_not_return_is_stopped(node: Node, code: str) -> None:
     assert node.ask("debug_traceTransaction", own, {"tracer": COUNTER}) > 0
 
 
-@pytest.mark.parametrize("timeout", ["1" + "0" * 60 + "h", "1m"])
+# The first one is the longest that Go's durations of 64 bits can have, in hours.
+@pytest.mark.parametrize("timeout", ["2562047h", "1m"])
 def test_a_long_timeout_is_accepted(node: Node, timeout: str) -> None:
     options = {"tracer": COUNTER, "timeout": timeout}
     assert node.ask("debug_traceTransaction", hash_of(TXS[INDEX - 2]), options) > 0
