@@ -15,7 +15,6 @@ from ..bank.balances import event, with_attribute
 from ..bank.context import Context
 from ..bank.errors import (
     INTERNAL,
-    INVALID_ADDRESS,
     INVALID_REQUEST,
     INVALID_TYPE,
     UNAUTHORIZED,
@@ -24,7 +23,7 @@ from ..bank.errors import (
 from ..bank.genesis_json import Item
 from ..bank.genesis_values import encode as encode_json
 from ..bank.genesis_values import time_of
-from ..bank.messages import Handler, Registry
+from ..bank.messages import Handler, Registry, parse_address
 from ..bank.module import Module
 from ..bank.queries.pages import Page, encode_page
 from ..bank.queries.request import QueryContext, coded
@@ -261,15 +260,8 @@ def _accounts(context: Context, given: Values) -> tuple[bytes, bytes]:
     """Return granter and grantee of a message."""
     if given["grantee"].casefold() == given["granter"].casefold():
         raise TxError(GRANTEE_IS_GRANTER)
-    grantee = _address(context, given, "grantee")
-    return _address(context, given, "granter"), grantee
-
-
-def _address(context: Context, given: Values, name: str) -> bytes:
-    try:
-        return context.codec.parse(given[name])
-    except TxError as error:
-        raise TxError(INVALID_ADDRESS, f"invalid {name} address: {error.log}") from None
+    grantee = parse_address(context.codec, "grantee", given["grantee"])
+    return parse_address(context.codec, "granter", given["granter"]), grantee
 
 
 def _messages(context: Context) -> Registry:
@@ -303,7 +295,7 @@ def _revoke(context: Context, given: Values) -> None:
 def _execute(context: Context, given: Values) -> bytes:
     if not given["grantee"]:
         raise TxError(INTERNAL, "empty address string is not allowed")
-    grantee = _address(context, given, "grantee")
+    grantee = parse_address(context.codec, "grantee", given["grantee"])
     if not given["msgs"]:
         raise TxError(INVALID_REQUEST, "messages cannot be empty")
     messages, parts = _messages(context), []

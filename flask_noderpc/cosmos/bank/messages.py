@@ -23,7 +23,7 @@ from ..protocol.messages import (
 )
 from ..protocol.proto import MESSAGES
 from .accounts import BASE, MODULE, Params, module_address
-from .context import Context
+from .context import Codec, Context
 from .errors import (
     INPUT_OUTPUT_MISMATCH,
     INTERNAL,
@@ -158,8 +158,8 @@ def of_governance(type: MessageType, handle: Handle, refusal: Code = INVALID_SIG
 
 
 def _send(context: Context, message: Values) -> None:
-    sender = parse_address(context, "from", message["from_address"])
-    recipient = parse_address(context, "to", message["to_address"])
+    sender = parse_address(context.codec, "from", message["from_address"])
+    recipient = parse_address(context.codec, "to", message["to_address"])
     amount: Coins = message["amount"]
     check_amount(amount)
     context.balances.check_send_enabled(amount)
@@ -167,10 +167,10 @@ def _send(context: Context, message: Values) -> None:
     context.balances.send(sender, recipient, amount)
 
 
-def parse_address(context: Context, name: str, text: str) -> bytes:
-    """Return the address in the field ``name`` of a message; raise :exc:`TxError`."""
+def parse_address(codec: Codec, name: str, text: str) -> bytes:
+    """Return an address in a message; raise :exc:`TxError`, whose text calls it ``name``."""
     try:
-        return context.codec.parse(text)
+        return codec.parse(text)
     except TxError as error:
         raise TxError(INVALID_ADDRESS, f"invalid {name} address: {error.log}") from None
 

@@ -3,13 +3,18 @@ texts."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol, TypeVar
 
 from ..protocol import coins, decimals
 from ..protocol.coins import InvalidCoins
+from ..protocol.fields import Values
+from ..protocol.records import encode
+from .context import Context
 from .errors import INTERNAL, TxError
 from .genesis_json import Item
 from .genesis_values import read
+from .messages import Handle
 
 
 class Params(Protocol):
@@ -28,6 +33,18 @@ def read_params(kind: type[P], given: Item) -> P:
     params = read(kind, given)
     given.read(lambda _: params.check(), "parameters")
     return params
+
+
+def updating(kind: Callable[..., Params], store: bytes, key: bytes) -> Handle:
+    """Return a function that executes a message with new parameters of a module, which are
+    stored under a key of the module's store."""
+
+    def update(context: Context, message: Values) -> None:
+        params = kind(**message["params"])
+        params.check()
+        context.store(store).set(key, encode(params))
+
+    return update
 
 
 def check_positive(shown: str, value: int, text: str = "") -> None:

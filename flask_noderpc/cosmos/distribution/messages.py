@@ -7,19 +7,19 @@ from typing import Any
 from ..bank.balances import event
 from ..bank.context import Context
 from ..bank.errors import (
-    INVALID_ADDRESS,
     INVALID_COINS,
     INVALID_REQUEST,
     UNAUTHORIZED,
     TxError,
 )
-from ..bank.messages import Handler, of_governance
+from ..bank.messages import Handler, check_amount, of_governance, parse_address
 from ..protocol import coins, dec_coins
 from ..protocol.coins import Coins
 from ..protocol.fields import Values, declared
 from ..protocol.messages import MessageType
 from ..protocol.proto import MESSAGES
 from ..protocol.records import encode
+from ..staking.messages import parse_operator
 from . import rewards
 from .errors import BAD_DISTRIBUTION, NO_COMMISSION, WITHDRAW_ADDRESS_DISABLED
 from .records import AccumulatedCommission, FeePool, OutstandingRewards, Params
@@ -67,24 +67,10 @@ MSG_SPEND_COMMUNITY_POOL = _type(
 _EXTERNAL = "external community pool is enabled"
 
 
-def _account(context: Context, text: str, name: str) -> bytes:
-    try:
-        return context.codec.parse(text)
-    except TxError as error:
-        raise TxError(INVALID_ADDRESS, f"invalid {name} address: {error.log}") from None
-
-
-def _operator(context: Context, text: str) -> bytes:
-    try:
-        return context.environment.operators.parse(text)
-    except TxError as error:
-        raise TxError(INVALID_ADDRESS, f"invalid validator address: {error.log}") from None
-
-
 def _set_withdraw_address(context: Context, message: Values) -> None:
     distribution = Distribution(context)
-    delegator = _account(context, message["delegator_address"], "delegator")
-    address = _account(context, message["withdraw_address"], "withdraw")
+    delegator = parse_address(context.codec, "delegator", message["delegator_address"])
+    address = parse_address(context.codec, "withdraw", message["withdraw_address"])
     if context.accounts.is_blocked(address):
         shown = context.codec.show(address)
         raise TxError(UNAUTHORIZED, f"{shown} is not allowed to receive external funds")
@@ -97,8 +83,8 @@ def _set_withdraw_address(context: Context, message: Values) -> None:
 
 def _withdraw_reward(context: Context, message: Values) -> bytes:
     distribution = Distribution(context)
-    operator = _operator(context, message["validator_address"])
-    delegator = _account(context, message["delegator_address"], "delegator")
+    operator = parse_operator(context, message["validator_address"])
+    delegator = parse_address(context.codec, "delegator", message["delegator_address"])
     validator = distribution.staking.validator(operator)
     delegation = distribution.staking.delegation(delegator, operator)
     to = rewards.destination(distribution, delegator, is_strict=True)
@@ -114,7 +100,7 @@ def _paid(name: str, amount: Coins) -> bytes:
 
 def _withdraw_commission(context: Context, message: Values) -> bytes:
     distribution = Distribution(context)
-    operator = _operator(context, message["validator_address"])
+    operator = parse_operator(context, message["validator_address"])
     accumulated = distribution.commission(operator).commission
     if not accumulated:
         raise TxError(NO_COMMISSION)
@@ -136,8 +122,8 @@ def _fund_community_pool(context: Context, message: Values) -> None:
     if distribution.external_pool:
         text = "use the FundCommunityPool method exposed by the external community pool"
         raise TxError(INVALID_REQUEST, f"{_EXTERNAL} - {text}")
-    depositor = _account(context, message["depositor"], "depositor")
-    check_amount(message["amount"])
+    depositor = parse_address(context.codec, "depositor", message["depositor"])
+    check_pool_amount(message["amount"])
     distribution.fund_community_pool(depositor, message["amount"])
 
 
@@ -151,7 +137,7 @@ def _spend_community_pool(context: Context, message: Values) -> bytes | None:
 
 def _spend(context: Context, message: Values) -> None:
     amount: Coins = message["amount"]
-    check_amount(amount)
+    check_pool_amount(amount)
     recipient = context.codec.parse(message["recipient"])
     if context.accounts.is_blocked(recipient):
         shown = message["recipient"]
@@ -177,12 +163,11 @@ def _update_params(context: Context, message: Values) -> None:
     context.store(STORE).set(PARAMS, encode(params))
 
 
-def check_amount(amount: Coins) -> None:
+def check_pool_amount(amount: Coins) -> None:
     """Raise :exc:`TxError` for coins that can't be paid to the community, or by it."""
     if not amount:
         raise TxError(INVALID_COINS, "amount cannot be nil")
-    if not coins.is_valid(amount):
-        raise TxError(INVALID_COINS, coins.show(amount))
+    check_amount(amount)
 
 
 def _deposit_rewards(context: Context, message: Values) -> None:

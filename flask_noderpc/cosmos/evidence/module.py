@@ -12,10 +12,10 @@ from ...errors import short_repr
 from ...protocol.protobuf import message
 from ..bank.consensus import Misbehavior
 from ..bank.context import Context
-from ..bank.errors import INVALID_ADDRESS, INVALID_REQUEST, Code, Panic, TxError
+from ..bank.errors import INVALID_REQUEST, Code, Panic, TxError
 from ..bank.genesis_json import Item
 from ..bank.genesis_values import read
-from ..bank.messages import Handler
+from ..bank.messages import Handler, parse_address
 from ..bank.module import Module
 from ..bank.queries.pages import Page, encode_page
 from ..bank.queries.request import QueryContext, invalid, not_found
@@ -87,11 +87,7 @@ def _hash(found: Equivocation) -> bytes:
 def _submit(context: Context, given: Values) -> None:
     """Refuse evidence of a client; as in the SDK's own applications, which get evidence from
     consensus and panic at a client's."""
-    try:
-        context.codec.parse(given["submitter"])
-    except TxError as error:
-        text = f"invalid submitter address: {error.log}"
-        raise TxError(INVALID_ADDRESS, text) from None
+    parse_address(context.codec, "submitter", given["submitter"])
     submitted: AnyValue | None = given["evidence"]
     if submitted is None:
         raise TxError(_INVALID, "missing evidence")

@@ -13,14 +13,13 @@ from ..bank.balances import event
 from ..bank.context import Context
 from ..bank.errors import (
     INTERNAL,
-    INVALID_ADDRESS,
     INVALID_COINS,
     INVALID_REQUEST,
     INVALID_SIGNER,
     Panic,
     TxError,
 )
-from ..bank.messages import Handler, of_governance
+from ..bank.messages import Handler, check_amount, of_governance, parse_address
 from ..distribution.state import ACCOUNT as DISTRIBUTION
 from ..distribution.state import Distribution
 from ..protocol import coins, decimals
@@ -70,13 +69,6 @@ _GAS_PER_BYTE = 3 * 30
 _NIL = "runtime error: invalid memory address or nil pointer dereference"
 
 
-def _account(context: Context, given: Values, name: str) -> bytes:
-    try:
-        return context.codec.parse(given[name])
-    except TxError as error:
-        raise TxError(INVALID_ADDRESS, f"invalid {name} address: {error.log}") from None
-
-
 # Proposals
 
 
@@ -84,7 +76,7 @@ def _submit(context: Context, given: Values) -> bytes:
     for name in ("title", "summary"):
         if not given[name]:
             raise TxError(INVALID_REQUEST, f"proposal {name} cannot be empty")
-    proposer = _account(context, given, "proposer")
+    proposer = parse_address(context.codec, "proposer", given["proposer"])
     if not given["messages"] and not given["metadata"]:
         raise TxError(NO_MESSAGES, "either metadata or Msgs length must be non-nil")
     _check_metadata(given)
@@ -266,7 +258,7 @@ def _legacy_submit(context: Context, given: Values) -> bytes:
 
 
 def _cancel(context: Context, given: Values) -> bytes:
-    _account(context, given, "proposer")
+    parse_address(context.codec, "proposer", given["proposer"])
     gov, number = Gov(context), given["proposal_id"]
     proposal = gov.proposal(number)
     if not proposal.proposer:
@@ -323,9 +315,11 @@ def _charge_deposits(gov: Gov, number: int, params: Params) -> None:
 
 
 def _handle_deposit(context: Context, given: Values) -> None:
-    depositor, amount = _account(context, given, "depositor"), given["amount"]
-    if not amount or not coins.is_valid(amount):
-        raise TxError(INVALID_COINS, coins.show(amount))
+    depositor, amount = (
+        parse_address(context.codec, "depositor", given["depositor"]),
+        given["amount"],
+    )
+    check_amount(amount)
     if _deposit(Gov(context), given["proposal_id"], depositor, amount):
         started = str(given["proposal_id"])
         context.events.append(event("proposal_deposit", voting_period_start=started))
@@ -379,7 +373,7 @@ def _check_amount(amount: Coins, least: Sequence[Coin]) -> None:
 
 
 def _vote(context: Context, given: Values) -> None:
-    voter = _account(context, given, "voter")
+    voter = parse_address(context.codec, "voter", given["voter"])
     if not _is_option(given["option"]):
         shown = ENUMS["VoteOption"].get(given["option"], str(given["option"]))
         raise TxError(INVALID_VOTE, shown)
@@ -392,7 +386,7 @@ def _is_option(option: int) -> bool:
 
 
 def _vote_weighted(context: Context, given: Values) -> None:
-    voter = _account(context, given, "voter")
+    voter = parse_address(context.codec, "voter", given["voter"])
     options = [WeightedOption(**each) for each in given["options"]]
     if not options:
         raise TxError(INVALID_REQUEST, "null")

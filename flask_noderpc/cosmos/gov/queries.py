@@ -14,6 +14,7 @@ from ..protocol import decimals
 from ..protocol.coins import parse_integer
 from ..protocol.proto import MESSAGES
 from ..protocol.records import decode, encode
+from ..staking.state import sized
 from . import types
 from .records import DEPOSIT_PERIOD, FAILED, VOTING_PERIOD, Deposit, Proposal, TallyResult, Vote
 from .state import CONSTITUTION, DEPOSITS, PROPOSALS, STORE, VOTES, Gov, id_key, missing
@@ -68,7 +69,7 @@ def _sized(ctx: QueryContext, text: str) -> bytes:
         address = ctx.codec.parse(text)
     except TxError as error:
         raise internal(error.log) from None
-    return bytes((len(address),)) + address
+    return sized(address)
 
 
 def _entry(kind: type[Any], show: Show) -> Callable[[bytes, bytes], bytes]:
@@ -100,7 +101,7 @@ def _of_account(ctx: QueryContext, name: str) -> tuple[int, bytes]:
 
 def _vote(ctx: QueryContext, show: Show) -> bytes:
     number, voter = _of_account(ctx, "voter")
-    stored = ctx.get(STORE + VOTES + id_key(number) + bytes((len(voter),)) + voter)
+    stored = ctx.get(STORE + VOTES + id_key(number) + sized(voter))
     if stored is None:
         raise invalid(f"voter: {ctx.request.text(2)} not found for proposal: {number}")
     return message(1, show(decode(Vote, stored)))

@@ -30,7 +30,7 @@ PROPOSALS, ACTIVE, INACTIVE, NEXT_ID, _IN_VOTING_PERIOD = (
 )
 DEPOSITS, VOTES, PARAMS, CONSTITUTION = b"\x10", b"\x20", b"\x30", b"\x31"
 
-# More than the number of any proposal.
+# This is above the number of any proposal.
 _HIGHEST = b"\xff" * 9
 
 log = logging.getLogger(__name__)
@@ -124,7 +124,7 @@ class Gov:
         self.enqueue(ACTIVE, begun.voting_end_time or 0, proposal.id)
 
     def enqueue(self, queue: bytes, time: int, number: int) -> None:
-        """Add a proposal to a queue, from which it is taken at a time."""
+        """Add a proposal to a queue; it is due at a time."""
         self.store.set(_queue_key(queue, time, number), id_key(number))
 
     def dequeue(self, queue: bytes, time: int, number: int) -> None:

@@ -14,11 +14,11 @@ from ..bank.genesis_json import Item
 from ..bank.genesis_values import read
 from ..bank.messages import of_governance
 from ..bank.module import Module
-from ..bank.params import check_denom, check_positive, check_rate, read_params
+from ..bank.params import check_denom, check_positive, check_rate, read_params, updating
 from ..bank.queries.request import QueryContext
 from ..protocol import coins, decimals
 from ..protocol.coins import Coin
-from ..protocol.fields import Values, declared
+from ..protocol.fields import declared
 from ..protocol.messages import MessageType
 from ..protocol.proto import MESSAGES
 from ..protocol.records import decode, encode, record
@@ -86,12 +86,6 @@ MSG_UPDATE_PARAMS = MessageType(
     ),
     "cosmos-sdk/x/mint/MsgUpdateParams",
 )
-
-
-def _update_params(context: Context, given: Values) -> None:
-    params = Params(**given["params"])
-    params.check()
-    context.store(_STORE).set(_PARAMS, encode(params))
 
 
 def _minter(context: Context) -> Minter:
@@ -175,7 +169,7 @@ class MintModule(Module):
     version = 2
     service = "cosmos.mint.v1beta1.Query"
     accounts = MappingProxyType({_NAME: ("minter",)})
-    handlers = (of_governance(MSG_UPDATE_PARAMS, _update_params),)
+    handlers = (of_governance(MSG_UPDATE_PARAMS, updating(Params, _STORE, _PARAMS)),)
     queries = MappingProxyType(
         {
             "AnnualProvisions": _query_provisions,

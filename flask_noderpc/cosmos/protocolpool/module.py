@@ -8,13 +8,13 @@ from typing import Any
 from ...domain.time import to_go_text
 from ...protocol.protobuf import message
 from ..bank.context import Context
-from ..bank.errors import INTERNAL, INVALID_ADDRESS, Code, TxError
+from ..bank.errors import INTERNAL, Code, TxError
 from ..bank.genesis_json import Item
 from ..bank.genesis_values import read
-from ..bank.messages import Handler, of_governance
+from ..bank.messages import Handler, of_governance, parse_address
 from ..bank.module import Module
 from ..bank.queries.request import QueryContext, not_found
-from ..distribution.messages import check_amount
+from ..distribution.messages import check_pool_amount
 from ..protocol import decimals
 from ..protocol.fields import Values, declared
 from ..protocol.messages import MessageType
@@ -47,17 +47,13 @@ MSG_UPDATE_PARAMS = _type(
 
 
 def _fund_community_pool(context: Context, given: Values) -> None:
-    try:
-        depositor = context.codec.parse(given["depositor"])
-    except TxError as error:
-        text = f"invalid depositor address: {error.log}"
-        raise TxError(INVALID_ADDRESS, text) from None
-    check_amount(given["amount"])
+    depositor = parse_address(context.codec, "depositor", given["depositor"])
+    check_pool_amount(given["amount"])
     context.balances.send_to_module(depositor, ACCOUNT, given["amount"])
 
 
 def _spend(context: Context, given: Values) -> None:
-    check_amount(given["amount"])
+    check_pool_amount(given["amount"])
     recipient = context.codec.parse(given["recipient"])
     context.balances.send_from_module(ACCOUNT, recipient, given["amount"])
 

@@ -12,7 +12,7 @@ from ..bank.genesis_json import Item
 from ..bank.genesis_values import read
 from ..bank.messages import Handler, of_governance
 from ..bank.module import Module
-from ..bank.params import read_params
+from ..bank.params import read_params, updating
 from ..bank.queries.pages import Page, encode_page
 from ..bank.queries.request import QueryContext, invalid, not_found
 from ..protocol.fields import Values, declared
@@ -44,12 +44,6 @@ MSG_UPDATE_PARAMS = MessageType(
     ),
     "cosmos-sdk/x/slashing/MsgUpdateParams",
 )
-
-
-def _update_params(context: Context, given: Values) -> None:
-    params = Params(**given["params"])
-    params.check()
-    context.store(STORE).set(PARAMS, encode(params))
 
 
 def _unjail(context: Context, given: Values) -> None:
@@ -93,7 +87,10 @@ class SlashingModule(Module, StakingHooks):
     name = "slashing"
     version = 4
     service = "cosmos.slashing.v1beta1.Query"
-    handlers = (Handler(MSG_UNJAIL, _unjail), of_governance(MSG_UPDATE_PARAMS, _update_params))
+    handlers = (
+        Handler(MSG_UNJAIL, _unjail),
+        of_governance(MSG_UPDATE_PARAMS, updating(Params, STORE, PARAMS)),
+    )
     queries = MappingProxyType(
         {"Params": _params, "SigningInfo": _signing_info, "SigningInfos": _signing_infos}
     )

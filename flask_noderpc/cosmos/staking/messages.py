@@ -11,19 +11,18 @@ from ..bank.balances import event
 from ..bank.context import Context
 from ..bank.errors import (
     INTERNAL,
-    INVALID_ADDRESS,
     INVALID_REQUEST,
     NOT_FOUND,
     Panic,
     TxError,
 )
-from ..bank.messages import Handler, of_governance
+from ..bank.messages import Handler, of_governance, parse_address
+from ..bank.params import updating
 from ..protocol import coins, decimals, keys
 from ..protocol.coins import Coin
 from ..protocol.fields import AnyValue, Values, declared
 from ..protocol.messages import MessageType
 from ..protocol.proto import MESSAGES
-from ..protocol.records import encode
 from . import delegations, validators
 from .errors import (
     CHANGE_RATE_ABOVE_MAX,
@@ -107,18 +106,9 @@ MSG_UPDATE_PARAMS = replace(
 )
 
 
-def _operator(context: Context, text: str, name: str = "validator") -> bytes:
-    try:
-        return context.environment.operators.parse(text)
-    except TxError as error:
-        raise TxError(INVALID_ADDRESS, f"invalid {name} address: {error.log}") from None
-
-
-def _delegator(context: Context, text: str) -> bytes:
-    try:
-        return context.codec.parse(text)
-    except TxError as error:
-        raise TxError(INVALID_ADDRESS, f"invalid delegator address: {error.log}") from None
+def parse_operator(context: Context, text: str, name: str = "validator") -> bytes:
+    """Return the operator's address of a validator in a message; raise :exc:`TxError`."""
+    return parse_address(context.environment.operators, name, text)
 
 
 def _check_amount(amount: Coin, error: str) -> None:
@@ -137,7 +127,7 @@ def _check_denom(staking: Staking, amount: Coin) -> None:
 
 def _create_validator(context: Context, message: Values) -> None:
     staking = Staking(context)
-    operator = _operator(context, message["validator_address"])
+    operator = parse_operator(context, message["validator_address"])
     _check_new_validator(message)
     rates, least = message["commission"], staking.params().min_commission_rate
     if rates["rate"] < least:
@@ -236,7 +226,7 @@ def _check_lengths(description: Description) -> None:
 
 def _edit_validator(context: Context, message: Values) -> None:
     staking = Staking(context)
-    operator = _operator(context, message["validator_address"])
+    operator = parse_operator(context, message["validator_address"])
     _check_edit(staking, message)
     validator = staking.validator(operator)
     changes = {
@@ -315,8 +305,8 @@ def _show_commission(commission: Commission) -> str:
 
 def _delegate(context: Context, message: Values) -> None:
     staking = Staking(context, is_strict=True)
-    operator = _operator(context, message["validator_address"])
-    delegator = _delegator(context, message["delegator_address"])
+    operator = parse_operator(context, message["validator_address"])
+    delegator = parse_address(context.codec, "delegator", message["delegator_address"])
     _check_amount(message["amount"], "invalid delegation amount")
     validator = staking.validator(operator)
     _check_denom(staking, message["amount"])
@@ -334,8 +324,8 @@ def _delegate(context: Context, message: Values) -> None:
 
 def _undelegate(context: Context, message: Values) -> bytes:
     staking = Staking(context, is_strict=True)
-    operator = _operator(context, message["validator_address"])
-    delegator = _delegator(context, message["delegator_address"])
+    operator = parse_operator(context, message["validator_address"])
+    delegator = parse_address(context.codec, "delegator", message["delegator_address"])
     shares = _shares(staking, delegator, operator, message["amount"])
     done = delegations.undelegate(staking, delegator, operator, shares)
     amount = Coin(message["amount"].denom, done.tokens)
@@ -370,9 +360,11 @@ def _response(name: str, **values: Any) -> bytes:
 
 def _begin_redelegate(context: Context, message: Values) -> bytes:
     staking = Staking(context, is_strict=True)
-    source = _operator(context, message["validator_src_address"], "source validator")
-    destination = _operator(context, message["validator_dst_address"], "destination validator")
-    delegator = _delegator(context, message["delegator_address"])
+    source = parse_operator(context, message["validator_src_address"], "source validator")
+    destination = parse_operator(
+        context, message["validator_dst_address"], "destination validator"
+    )
+    delegator = parse_address(context.codec, "delegator", message["delegator_address"])
     shares = _shares(staking, delegator, source, message["amount"])
     completion = delegations.redelegate(staking, delegator, source, destination, shares)
     context.events.append(
@@ -405,8 +397,8 @@ def _cancelled_entry(
 
 def _cancel_unbonding(context: Context, message: Values) -> None:
     staking = Staking(context, is_strict=True)
-    operator = _operator(context, message["validator_address"])
-    delegator = _delegator(context, message["delegator_address"])
+    operator = parse_operator(context, message["validator_address"])
+    delegator = parse_address(context.codec, "delegator", message["delegator_address"])
     amount, height = message["amount"], message["creation_height"]
     _check_amount(amount, "invalid amount")
     if height <= 0:
@@ -444,12 +436,6 @@ def _cancel_unbonding(context: Context, message: Values) -> None:
     )
 
 
-def _update_params(context: Context, message: Values) -> None:
-    params = Params(**message["params"])
-    params.check()
-    context.store(STORE).set(PARAMS, encode(params))
-
-
 HANDLERS = (
     Handler(MSG_CREATE_VALIDATOR, _create_validator),
     Handler(MSG_EDIT_VALIDATOR, _edit_validator),
@@ -457,6 +443,6 @@ HANDLERS = (
     Handler(MSG_UNDELEGATE, _undelegate),
     Handler(MSG_BEGIN_REDELEGATE, _begin_redelegate),
     Handler(MSG_CANCEL_UNBONDING, _cancel_unbonding),
-    of_governance(MSG_UPDATE_PARAMS, _update_params),
+    of_governance(MSG_UPDATE_PARAMS, updating(Params, STORE, PARAMS)),
 )
 """Handlers of x/staking."""

@@ -1,6 +1,6 @@
 """The module upgrade: queries and genesis; SDK: x/upgrade.
 
-The chain never has a plan for an upgrade, as only governance can make one.
+The chain never has a plan for an upgrade, as no message makes one.
 """
 
 from __future__ import annotations

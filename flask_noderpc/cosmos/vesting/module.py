@@ -61,8 +61,8 @@ MSG_CREATE_PERIODIC = MessageType(
 
 def _parties(context: Context, given: Values) -> tuple[bytes, bytes]:
     """Return the addresses of sender and recipient."""
-    sender = parse_address(context, "'from'", given["from_address"])
-    return sender, parse_address(context, "'to'", given["to_address"])
+    sender = parse_address(context.codec, "'from'", given["from_address"])
+    return sender, parse_address(context.codec, "'to'", given["to_address"])
 
 
 def _refuse_recipient(context: Context, recipient: bytes, text: str) -> None:
