@@ -224,12 +224,8 @@ class Readers(handles.Readers[Reader]):
     def share(self, view: Reader) -> Iterator[ChainVersion | None]:
         """In this context, all reads of this thread use a snapshot of a replica; yield its
         version."""
-        self._local.read_view = view
-        try:
-            with self._errors():
-                yield view.state.version
-        finally:
-            self._local.read_view = None
+        with self._errors(), self.using(view):
+            yield view.state.version
 
     # The version of the chain.
 

@@ -9,15 +9,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 from io import BufferedReader
 from typing import Any
-from urllib.parse import unquote_to_bytes
 
-from gevent import GreenletExit
+from gevent import GreenletExit, get_hub
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 from ..concurrency import next_turn
 from ..web.rules.head import ClientLimit, client_key, unmapped
-from .direct import DirectAdapter, DirectResponse, RawRequest, ResponseCache
+from .direct import DirectAdapter, DirectResponse, RawRequest, ResponseCache, Sender
 from .http import (
+    NO_BODY,
     Body,
     ExpectationFailed,
     FairSocketReader,
@@ -87,9 +87,12 @@ class Connection(Place):
         super().__init__(client_of(address))
         self._service = service
         self._sock, self._address = sock, address
-        self._bytes = FairSocketReader(sock.makefile("rb", 0))
+        self._bytes = FairSocketReader(sock.makefile("rb", 0), get_hub().loop.now)
         self._rfile = BufferedReader(self._bytes)
         self._heads = HeadReader(self._rfile)
+        self._sender: Sender | None = None
+        # Requests without a body share this one, which is always read.
+        self._no_body = Body(self._rfile, NO_BODY, self._await_body, None)
 
     def serve(self) -> None:
         """Respond to requests until the client or the server ends the connection; close the
@@ -99,8 +102,6 @@ class Connection(Place):
                 self.phase = Phase.NOTHING
                 if self.exempt:
                     self._service.places.exempt(self, 0)
-                next_turn()
-                self._bytes.has_read = False
         finally:
             self._close()
 
@@ -158,7 +159,13 @@ class Connection(Place):
     def _has_next(self) -> bool:
         """Wait for a request; return true if one has arrived."""
         self.wait_for_client(Phase.REQUEST, self._service.limits.idle_s)
-        return not self._service.ending and bool(self._rfile.peek(1))
+        self._bytes.has_read = False
+        if self._service.ending or not self._rfile.peek(1):
+            return False
+        if not self._bytes.has_read:
+            # The request came with the one before: let others run, as a read does.
+            next_turn()
+        return True
 
     def _serve_next(self, raw_request: RawRequest | None) -> bool:
         self.wait_for_client(Phase.HEADERS, self._service.limits.header_s)
@@ -172,40 +179,35 @@ class Connection(Place):
 
     def _answer(self, head: RequestHead, raw_request: RawRequest | None) -> bool:
         """Respond to a request; return true if another may follow."""
-        environ = self._environ(head)
-        body: Body = environ["wsgi.input"]
-        response = WSGIResponse(self._send, head, body)
+        sender = self._sender_of(head)
+        body = self._body_of(head) if head.has_body else self._no_body
+        answer: DirectResponse | None = None
+        response: WSGIResponse | None = None
         try:
             try:
-                self._respond(head, response, environ, raw_request)
+                direct = self._service.direct
+                answer = direct.answer(sender, head, body) if direct else None
+                if answer is not None:
+                    self._send_parts(answer.parts())
+                    self._store(sender, raw_request, answer)
+                else:
+                    # Another request than a call of the node.
+                    response = WSGIResponse(self._send, head, body)
+                    environ = self._environ(sender, head, body)
+                    response.run(self._service.application, environ)
             finally:
                 body.discard()
         except BaseException as error:
             # Catch BaseException: gevent.Timeout, for example, would leave the client without
             # a response.
-            return self._fail(error, head, response, body)
+            has_begun = answer is not None or (response is not None and response.begun)
+            return self._fail(error, head, body, has_begun)
+        closes = sender.closes if response is None else response.close
         # Close the connection if the body was not read, as the next bytes are not a request.
-        return not response.close and body.is_read
-
-    def _respond(
-        self,
-        head: RequestHead,
-        response: WSGIResponse,
-        environ: dict[str, Any],
-        raw_request: RawRequest | None,
-    ) -> None:
-        """Respond to a call directly, without Flask; the application handles other
-        requests."""
-        direct = self._service.direct
-        answer = direct.answer(environ) if direct else None
-        if answer is None:
-            response.run(self._service.application, environ)
-            return
-        response.send_response(answer.response)
-        self._store(head, response, raw_request, answer)
+        return not closes and body.is_read
 
     def _fail(
-        self, error: BaseException, head: RequestHead, response: WSGIResponse, body: Body
+        self, error: BaseException, head: RequestHead, body: Body, has_begun: bool
     ) -> bool:
         """Send an error response, unless a response has begun; return false."""
         if isinstance(error, InvalidBody):
@@ -217,7 +219,7 @@ class Connection(Place):
             if not isinstance(error, GreenletExit):
                 log.exception("error while handling %s %.200s", head.method, head.path)
             status = "500 Internal Server Error"
-        if not response.begun:
+        if not has_begun:
             text = _ERRORS[status]
             fields = [("Content-Type", "text/plain"), ("Connection", "close")]
             failed = WSGIResponse(self._send, head, body)
@@ -225,32 +227,39 @@ class Connection(Place):
             failed.write(text)
         return False
 
-    def _environ(self, head: RequestHead) -> dict[str, Any]:
-        """Return the WSGI environ of a request (PEP 3333)."""
-        environ = self._service.base_environ | head.fields.environ
-        path = head.path
-        if "%" in path:
-            path = unquote_to_bytes(path.encode("latin-1")).decode("latin-1")
-        environ["REQUEST_METHOD"], environ["PATH_INFO"] = head.method, path
-        environ["QUERY_STRING"], environ["SERVER_PROTOCOL"] = head.query, head.version
-        if isinstance(self._address, tuple):
-            environ["REMOTE_ADDR"] = unmapped(str(self._address[0]))
-            environ["REMOTE_PORT"] = str(self._address[1])
-        if self._service.proxy_fix is not None:
-            self._service.proxy_fix(environ, lambda *_: lambda _: None)
+    def _sender_of(self, head: RequestHead) -> Sender:
+        """Return the sender of a request, which is the same for equal headers."""
+        found = self._sender
+        if found is None or found.fields is not head.fields:
+            environ = self._service.base_environ | head.fields.environ
+            environ["SERVER_PROTOCOL"] = head.version
+            if isinstance(self._address, tuple):
+                environ["REMOTE_ADDR"] = unmapped(str(self._address[0]))
+                environ["REMOTE_PORT"] = str(self._address[1])
+            if self._service.proxy_fix is not None:
+                self._service.proxy_fix(environ, lambda *_: lambda _: None)
+            found = self._sender = Sender(head, environ)
+        return found
+
+    def _body_of(self, head: RequestHead) -> Body:
         # Limit the input to the body even with an upgrade: bytes after it are the next
         # request.
         sock = self._sock if head.expects_continue else None
-        environ["wsgi.input"] = Body(self._rfile, head, self._await_body, sock)
-        environ["wsgi.input_terminated"] = True
-        return environ
+        return Body(self._rfile, head, self._await_body, sock)
+
+    def _environ(self, sender: Sender, head: RequestHead, body: Body) -> dict[str, Any]:
+        """Return the WSGI environ of a request (PEP 3333)."""
+        return {
+            **sender.environ,
+            "REQUEST_METHOD": head.method,
+            "PATH_INFO": head.decoded_path,
+            "QUERY_STRING": head.query,
+            "wsgi.input": body,
+            "wsgi.input_terminated": True,
+        }
 
     def _store(
-        self,
-        head: RequestHead,
-        response: WSGIResponse,
-        raw_request: RawRequest | None,
-        answer: DirectResponse,
+        self, sender: Sender, raw_request: RawRequest | None, answer: DirectResponse
     ) -> None:
         """Cache the response if the same request always gets it while the chain is
         unchanged."""
@@ -258,13 +267,10 @@ class Connection(Place):
         if (
             response_cache is not None
             and raw_request is not None
-            and answer.reproducible is not None
-            and head.version == "HTTP/1.1"
-            and not response.close
-            # The cached response would lack the 100 Continue that such a client waits for.
-            and "expect" not in head.fields
+            and sender.version == "HTTP/1.1"
+            and not sender.closes
         ):
-            response_cache.store(raw_request, answer.response, answer.reproducible)
+            response_cache.store(raw_request, answer)
 
     def _send(self, data: bytes | memoryview) -> None:
         before = self.phase, self.deadline, self.since

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from email.utils import formatdate
+from functools import lru_cache
 from http import HTTPStatus
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from flask import Flask, request_finished, request_started, request_tearing_down
 from werkzeug.sansio.utils import get_content_length
@@ -31,13 +32,14 @@ from ..lru import CacheMemory, LRUCache
 from ..mount import Mount
 from ..signals import rpc_called
 from ..web.rule_conflicts import check_request
-from ..web.rules.admit import Admitted, Refusal, admit, admit_host, unreadable
+from ..web.rules.admit import Admitted, Policy, Refusal, admit, admit_host, unreadable
 from ..web.rules.head import Compressed, Head, Response
-from ..web.rules.render import add_headers, render, render_refusal
-from ..web.views import LOOPBACK
-from ..wire.envelope import LargeBody
+from ..web.rules.render import add_headers, is_usual, render, render_refusal
+from ..web.views import LOOPBACK, status_line
+from ..wire.envelope import LargeBody, ResponseBody
 from .addresses import NODE
-from .wsgi import head_of, parts_of
+from .http import RequestHead
+from .wsgi import parts_of
 
 # Headers with the ID of a trace (W3C Trace Context, B3, Jaeger and AWS X-Ray). They are
 # different in each request, so caching such a request is useless.
@@ -50,16 +52,57 @@ _TRACE_FIELDS = frozenset(
         "HTTP_X_AMZN_TRACE_ID",
     )
 )
+# Header fields of requests that Flask handles.
+_WITH_FLASK = frozenset(("upgrade", "expect"))
 _SIGNALS = (request_started, request_finished, request_tearing_down)
 # Receivers that need not be called: check_request has done its work when the server started.
 _WITHOUT_EFFECT = {id(check_request)}
 
 
 class DirectResponse(NamedTuple):
-    """Response to a call; ``reproducible`` has its result if the response may be cached."""
+    """Response to a call."""
 
-    response: Response
+    status: HTTPStatus
+    head: bytes
+    """Encoded head with placeholders for the time headers; :func:`clocks` has their values."""
+    body: ResponseBody
+    compressed: Compressed | None = None
     reproducible: Reproducible | None = None
+    """Result of the call if the response may be cached."""
+
+    def parts(self) -> tuple[bytes | memoryview, ...]:
+        """Return the response in parts to send one by one."""
+        return parts_of(self.head % clocks(int(time.time())), self.body)
+
+
+class Sender:
+    """The headers and the address that requests of one connection have in common.
+
+    Most clients send the same headers with each request, so the WSGI environ, the permissions
+    and the encoded headers of usual responses are computed once.
+    """
+
+    def __init__(self, head: RequestHead, environ: dict[str, Any]) -> None:
+        self.fields, self.version, self.closes = head.fields, head.version, head.closes
+        self.environ = environ
+        """WSGI environ without the variables of the request line and the body."""
+        self.calls: dict[tuple[str, str], AdmittedCall] = {}
+        """Calls that were admitted or refused, by HTTP method and endpoint."""
+
+
+class AdmittedCall:
+    """A kind of call of one sender, admitted or refused."""
+
+    def __init__(self, policy: Policy, head: Head) -> None:
+        self.head = head
+        self.found = admit_host(policy, head) or admit(policy, head)
+        # On a development chain, permissions of a web page also depend on the client's
+        # address, which is not part of the cache key.
+        by_address = policy.origins.dev and "HTTP_ORIGIN" in head.fields
+        self.is_one_time = by_address or not head.fields.keys().isdisjoint(_TRACE_FIELDS)
+        self.heads: dict[tuple[HTTPStatus, bool, bool], bytes] = {}
+        """Encoded heads of usual responses, with placeholders for what differs, by status,
+        whether HTTP caches may keep the response, and whether it has an ETag."""
 
 
 class DirectAdapter:
@@ -72,20 +115,27 @@ class DirectAdapter:
         self._policy = mount.views.policy
         self._endpoints = dict(_endpoints(mount, surface))
 
-    def answer(self, environ: Mapping[str, Any]) -> DirectResponse | None:
+    def answer(
+        self, sender: Sender, request: RequestHead, body: BinaryIO
+    ) -> DirectResponse | None:
         """Return the response to a call; ``None`` for a request that Flask handles."""
-        endpoint = self._endpoints.get((environ["REQUEST_METHOD"], environ["PATH_INFO"]))
-        if endpoint is None or "HTTP_UPGRADE" in environ or self.is_bypassed():
+        endpoint = self._endpoints.get((request.method, request.decoded_path))
+        # Leave requests whose client waits for 100 Continue to Flask.
+        if endpoint is None or not _WITH_FLASK.isdisjoint(sender.fields) or self.is_bypassed():
             return None
-        head = _head(endpoint, environ)
+        call = sender.calls.get((request.method, endpoint))
+        if call is None:
+            head = _head(endpoint, request.method, sender.environ)
+            call = AdmittedCall(self._policy, head)
+            sender.calls[request.method, endpoint] = call
         # Leave GET with a body, which may be a form, and POST without one, which gets a page,
         # to Flask.
-        if head.has_body is (head.method == "GET"):
+        if call.head.has_body is (request.method == "GET"):
             return None
         # Enter the app's context, as applications and receivers of signals may use
         # current_app.
         with self.app_context():
-            return self._answer(head, environ)
+            return self._answer(sender, call, request.query, body)
 
     def is_bypassed(self) -> bool:
         """Return true while receivers are connected to Flask's request signals, which only
@@ -100,36 +150,82 @@ class DirectAdapter:
                 return True
         return False
 
-    def _answer(self, head: Head, environ: Mapping[str, Any]) -> DirectResponse | None:
+    def _answer(
+        self, sender: Sender, call: AdmittedCall, query: str, body: BinaryIO
+    ) -> DirectResponse | None:
+        head, found = call.head, call.found
         dispatcher = self._mount.dispatchers.get(head.endpoint, self._mount.node)
-        found = admit_host(self._policy, head) or admit(self._policy, head)
         if isinstance(found, Refusal):
-            _discard(environ, found.bytes_to_discard(head))
+            _discard(body, found.bytes_to_discard(head))
             response = render_refusal(self._policy, head, found, dispatcher)
-            return DirectResponse(add_headers(self._policy, head, response, int(time.time())))
-        reply = self._reply(found, dispatcher, environ)
-        if reply is None:
-            return None
-        # On a development chain, permissions of a web page also depend on the client's
-        # address, which is not part of the cache key.
-        by_address = self._policy.origins.dev and "HTTP_ORIGIN" in head.fields
-        is_one_time = by_address or not head.fields.keys().isdisjoint(_TRACE_FIELDS)
-        return DirectResponse(
-            render(found, reply, int(time.time())), None if is_one_time else reply.reproducible
-        )
+            response = add_headers(self._policy, head, response, 0)
+            return _encoded(response, sender)
+        reply = self._reply(found, dispatcher, query, body)
+        return None if reply is None else _rendered(sender, call, found, reply)
 
     def _reply(
-        self, admitted: Admitted, dispatcher: Dispatcher, environ: Mapping[str, Any]
+        self, admitted: Admitted, dispatcher: Dispatcher, query: str, body: BinaryIO
     ) -> Reply | None:
         head = admitted.head
         if head.method == "GET":
-            query = environ["QUERY_STRING"].encode("latin-1")
-            return dispatcher.get(head.endpoint, query, admitted.permissions)
+            return dispatcher.get(head.endpoint, query.encode("latin-1"), admitted.permissions)
         try:
-            body = _read(environ, admitted.max_body)
+            given = _read(body, admitted.max_body)
         except NodeRPCError as error:
             return dispatcher.error_reply(unreadable(self._policy, head, error))
-        return dispatcher.post(body, admitted.permissions) if body else None
+        return dispatcher.post(given, admitted.permissions) if given else None
+
+
+def _rendered(
+    sender: Sender, call: AdmittedCall, admitted: Admitted, reply: Reply
+) -> DirectResponse:
+    """Return the response to an admitted call; its head is rendered once if only the length,
+    the ETag and the time headers differ."""
+    reproducible = None if call.is_one_time else reply.reproducible
+    key = reply.status, reply.cacheable, bool(reply.etag)
+    if not is_usual(call.head, reply):
+        response = render(admitted, reply, 0)
+        return _encoded(response, sender)._replace(reproducible=reproducible)
+    head = call.heads.get(key)
+    if head is None:
+        response = render(admitted, reply, 0)
+        head = call.heads[key] = _head_of(response, sender, _DIFFERING)
+    values = {b"Content-Length": b"%d" % len(reply.body), b"ETag": f'"{reply.etag}"'.encode()}
+    return DirectResponse(reply.status, head % values, reply.body, None, reproducible)
+
+
+def _encoded(response: Response, sender: Sender) -> DirectResponse:
+    head = _head_of(response, sender) % {}
+    return DirectResponse(response.status, head, response.body, response.compressed)
+
+
+# Headers whose values differ between usual responses to one kind of call of a sender.
+_DIFFERING = frozenset(("Content-Length", "ETag"))
+_CLOCKS = frozenset(("Date", "X-Server-Time"))
+
+
+def _head_of(response: Response, sender: Sender, differing: Set[str] = frozenset()) -> bytes:
+    """Return the encoded head of a response as a template for two ``%`` operations: the first
+    needs the values of the ``differing`` headers, the second those from :func:`clocks`."""
+    lines = [f"{sender.version} {status_line(response.status)}"]
+    added = [("Date", "")]
+    if sender.version == "HTTP/1.0":
+        added.insert(0, ("Connection", "close" if sender.closes else "keep-alive"))
+    for name, value in (*response.headers, *added):
+        if name in differing:
+            lines.append(f"{name}: %({name})b")
+        elif name in _CLOCKS:
+            lines.append(f"{name}: %%({name})b")
+        else:
+            lines.append(f"{name}: " + value.replace("%", "%%%%"))
+    return "\r\n".join((*lines, "", "")).encode("latin-1")
+
+
+@lru_cache(maxsize=4)
+def clocks(second: int) -> dict[bytes, bytes]:
+    """Return the values of the time headers by name, for a time in seconds since 1970."""
+    date = formatdate(second, usegmt=True).encode()
+    return {b"Date": date, b"X-Server-Time": b"%d" % second}
 
 
 def _endpoints(mount: Mount, surface: Surface) -> Iterator[tuple[tuple[str, str], str]]:
@@ -141,10 +237,10 @@ def _endpoints(mount: Mount, surface: Surface) -> Iterator[tuple[tuple[str, str]
         yield ("POST", ""), surface.endpoint
 
 
-def _head(endpoint: str, environ: Mapping[str, Any]) -> Head:
+def _head(endpoint: str, method: str, environ: Mapping[str, Any]) -> Head:
     return Head(
         endpoint,
-        environ["REQUEST_METHOD"],
+        method,
         get_host(environ),  # type: ignore[arg-type]  # it only reads
         environ.get("REMOTE_ADDR", ""),
         environ,
@@ -156,23 +252,23 @@ def _head(endpoint: str, environ: Mapping[str, Any]) -> Head:
     )
 
 
-def _read(environ: Mapping[str, Any], limit: int) -> bytes:
+def _read(body: BinaryIO, limit: int) -> bytes:
     """Return the body; raise :exc:`~flask_noderpc.errors.InvalidRequest` if it is too long or
     incomplete."""
     try:
         # Read one more byte, to detect that a chunked body is too long.
-        body: bytes = environ["wsgi.input"].read(limit + 1)
+        given = body.read(limit + 1)
     except OSError:
         raise InvalidRequest("the body ended before it was complete") from None
-    if len(body) > limit:
+    if len(given) > limit:
         raise BodyTooLarge(limit)
-    return body
+    return given
 
 
-def _discard(environ: Mapping[str, Any], size: int) -> None:
+def _discard(body: BinaryIO, size: int) -> None:
     if size:
         try:
-            environ["wsgi.input"].read(size)
+            body.read(size)
         except OSError:
             return
 
@@ -185,7 +281,6 @@ _MAX_ENTRIES = 1_000_000
 _LENGTH = re.compile(rb"\r\ncontent-length: ?(\d{1,4})\r\n", re.IGNORECASE)
 _ID = re.compile(rb'"id": ?(0|[1-9]\d{0,17}|"[\w-]{1,40}")(?=[,}])')
 _OPENING = b'{"jsonrpc":"2.0","id":'
-_CHANGING = ("Date", "X-Server-Time")
 _REPEATABLE = (HTTPStatus.OK, HTTPStatus.NOT_MODIFIED)
 _NO_CONTEXT = nullcontext()
 
@@ -239,16 +334,13 @@ class CachedResponse:
     compressed: Compressed | None = None
     """Compressed body after the ID; ``None`` if the body is not compressed."""
 
-    def parts(
-        self, request_id: bytes, clocks: dict[bytes, bytes]
-    ) -> tuple[bytes | memoryview, ...]:
-        """Return the response to a call with this ID, in parts to send one by one; ``clocks``
-        are the current values of time headers."""
+    def parts(self, request_id: bytes) -> tuple[bytes | memoryview, ...]:
+        """Return the response to a call with this ID, in parts to send one by one."""
         if self.compressed:
             body = self.compressed.body(self.before + request_id)
         else:
             body = self.before + request_id + self.after if request_id else self.before
-        return parts_of(self.head % clocks, body)
+        return parts_of(self.head % clocks(int(time.time())), body)
 
 
 class ResponseCache:
@@ -259,8 +351,6 @@ class ResponseCache:
         self._responses: LRUCache[bytes, CachedResponse] = LRUCache(
             _MAX_ENTRIES, max_bytes, _weight, memory
         )
-        self._fields: dict[bytes, bytes] = {}
-        self._second = 0
 
     def find(
         self, raw_request: RawRequest, context: Callable[[], AbstractContextManager[object]]
@@ -280,48 +370,29 @@ class ResponseCache:
             return None
         entered = context() if rpc_called.receivers else _NO_CONTEXT
         with entered, cached.reproducible.reported():
-            return cached.parts(raw_request.request_id, self._now())
+            return cached.parts(raw_request.request_id)
 
-    def store(
-        self, raw_request: RawRequest, response: Response, reproducible: Reproducible
-    ) -> None:
-        """Cache a response, which is used while its result is valid."""
-        if response.status not in _REPEATABLE or not reproducible.may_hold:
+    def store(self, raw_request: RawRequest, response: DirectResponse) -> None:
+        """Cache a response that may be cached; it is used while its result is valid."""
+        reproducible = response.reproducible
+        if reproducible is None or not reproducible.may_hold:
             return
         parts = _around_id(response, raw_request.request_id)
-        if parts is None:
+        if parts is None or response.status not in _REPEATABLE:
             return
         # Drop the result in ``encoded``, as the body has it already.
         encoded = reproducible.encoded._replace(result=b"", reply=b"")
         cached = CachedResponse(
             raw_request.key,
-            _head_of(response),
+            response.head,
             *parts,
             reproducible._replace(encoded=encoded),
             response.compressed if raw_request.request_id else None,
         )
         self._responses.put(raw_request.key, cached)
 
-    def _now(self) -> dict[bytes, bytes]:
-        """Return the values of the time headers, by name."""
-        second = int(time.time())
-        if second != self._second:
-            date = formatdate(second, usegmt=True).encode()
-            self._fields = {b"Date": date, b"X-Server-Time": b"%d" % second}
-            self._second = second
-        return self._fields
 
-
-def _head_of(response: Response) -> bytes:
-    """Return an encoded response head with placeholders for the time headers."""
-    headers = [
-        (name, f"%({name})b" if name in _CHANGING else value.replace("%", "%%"))
-        for name, value in response.headers
-    ]
-    return head_of(response._replace(headers=headers), "%(Date)b")
-
-
-def _around_id(response: Response, request_id: bytes) -> tuple[bytes, bytes] | None:
+def _around_id(response: DirectResponse, request_id: bytes) -> tuple[bytes, bytes] | None:
     """Return the body before and after the call's ID, or the whole body and nothing if there
     is no ID; ``None`` if the body does not start as expected."""
     body, compressed = response.body, response.compressed

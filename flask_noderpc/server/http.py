@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 from io import BufferedReader, RawIOBase
 from typing import Any, BinaryIO, NamedTuple
+from urllib.parse import unquote_to_bytes
 
 from ..concurrency import next_turn
 
@@ -91,10 +92,22 @@ class RequestHead(NamedTuple):
         )
 
     @property
+    def decoded_path(self) -> str:
+        """Path without escapes, its bytes as Latin-1 (PEP 3333)."""
+        if "%" not in self.path:
+            return self.path
+        return unquote_to_bytes(self.path.encode("latin-1")).decode("latin-1")
+
+    @property
     def expects_continue(self) -> bool:
         """True if the client may wait for 100 Continue before it sends the body."""
         # Any other expectation is refused before. HTTP/1.0 has none (RFC 9110, 10.1.1).
         return self.version == "HTTP/1.1" and bool(self.first("expect"))
+
+    @property
+    def has_body(self) -> bool:
+        """True if bytes of a body follow."""
+        return self.is_chunked or bool(self.content_length)
 
     @property
     def content_length(self) -> int | None:
@@ -106,6 +119,10 @@ class RequestHead(NamedTuple):
     def is_chunked(self) -> bool:
         """True if the body is chunked."""
         return "transfer-encoding" in self.fields
+
+
+NO_BODY = RequestHead("GET", "/", "", "HTTP/1.1", Fields())
+"""Head of a request without a body."""
 
 
 class ExpectationFailed(ValueError):
@@ -243,15 +260,17 @@ _FRAMING_BYTES, _MAX_EXCESS = 16, 16_384
 
 
 class FairSocketReader(RawIOBase):
-    """Raw reader of a socket that lets other greenlets run before a second read."""
+    """Raw reader of a socket that lets other greenlets run in each read."""
 
-    def __init__(self, raw: socket.SocketIO) -> None:
+    def __init__(self, raw: socket.SocketIO, turn: Callable[[], float]) -> None:
         self._raw = raw
         self._sock = raw._sock  # type: ignore[attr-defined]  # where websockets look for it
+        self._turn = turn
+        """Function that returns another value in each iteration of the event loop."""
         self.has_read = False
-        """True if the socket was read since the connection last let other greenlets run."""
+        """True if the socket was read since the owner set this to false."""
         self.is_waiting = False
-        """True during a read, or while other greenlets run before it."""
+        """True during a read."""
 
     def readable(self) -> bool:
         """Return true."""
@@ -261,10 +280,13 @@ class FairSocketReader(RawIOBase):
         """Read into the buffer; return the number of bytes."""
         self.is_waiting = True
         try:
-            if self.has_read:
+            turn = self._turn()
+            count = self._raw.readinto(buffer)
+            # A read that had to wait has let others run.
+            if self._turn() == turn:
                 next_turn()
             self.has_read = True
-            return self._raw.readinto(buffer)
+            return count
         finally:
             self.is_waiting = False
 

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from werkzeug.http import HTTP_STATUS_CODES
 
-from ..web.rules.head import Response
-from ..web.views import status_line
 from ..wire.envelope import LargeBody, ResponseBody
 
 if TYPE_CHECKING:
@@ -54,20 +52,6 @@ class WSGIResponse:
         finally:
             if hasattr(self._result, "close"):
                 self._result.close()
-
-    def send_response(self, response: Response) -> None:
-        """Send a response of :mod:`..web.rules`, whose headers are valid and include the
-        length."""
-        request = self._request
-        is_plain = request.version == "HTTP/1.1" and request.method != "HEAD"
-        if not is_plain or self._body.is_awaited:
-            self.start_response(status_line(response.status), response.headers)
-            self.send_all((bytes(response.body),))
-            return
-        parts = parts_of(head_of(response, _date(int(time.time()))), response.body)
-        self.begun = True
-        for part in parts:
-            self._send(part)
 
     def send_all(self, result: Iterable[bytes]) -> None:
         """Send the head and the body of a response."""
@@ -186,14 +170,6 @@ class WSGIResponse:
             added = [("Transfer-Encoding", "chunked")]
             self._chunked = True
         return added
-
-
-def head_of(response: Response, date: str) -> bytes:
-    """Return the encoded head of a response to HTTP/1.1, as :class:`WSGIResponse` writes
-    it."""
-    lines = [f"{name}: {value}" for name, value in response.headers]
-    status = f"HTTP/1.1 {status_line(response.status)}"
-    return "\r\n".join((status, *lines, f"Date: {date}", "", "")).encode("latin-1")
 
 
 def parts_of(head: bytes, body: ResponseBody) -> tuple[bytes | memoryview, ...]:

@@ -5,6 +5,7 @@ IDs and parameters stay raw bytes, as a response repeats the ID byte for byte.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -119,10 +120,10 @@ class Envelope:
         Raise :exc:`~flask_noderpc.errors.ParseError` if the body is not JSON, and
         :exc:`~flask_noderpc.errors.InvalidRequest` for an empty or oversize batch.
         """
-        return _plain_batch(body, max_batch) or self._parse(body, max_batch)
+        return _plain_calls(body, max_batch) or self._parse(body, max_batch)
 
     def _parse(self, body: bytes, max_batch: int) -> Calls:
-        """Parse a body that :func:`_plain_batch` does not parse."""
+        """Parse a body that :func:`_plain_calls` does not parse."""
         try:
             if body.lstrip()[:1] != b"[":
                 return Calls((self._call(body),), is_batch=False)
@@ -218,13 +219,18 @@ def nearest(statuses: Mapping[type[Exception], HTTPStatus], error: Exception) ->
     return HTTPStatus.INTERNAL_SERVER_ERROR
 
 
-def _plain_batch(body: bytes, max_batch: int) -> Calls | None:
-    """Parse a batch of plain calls, as most batches are, in one pass; return ``None`` for
-    other bodies."""
-    if body[:1] != b"[":
-        return None
+# A string, or a whole number that fits in 64 bits: some versions of CometBFT refuse others.
+_PLAIN_ID = re.compile(rb'".*"|-?\d{1,18}', re.DOTALL)
+
+
+def _plain_calls(body: bytes, max_batch: int) -> Calls | None:
+    """Parse plain calls, as most are, in one pass; return ``None`` for other bodies."""
+    is_batch = body[:1] == b"["
     try:
-        found = jsoncodec.decode(body, list[_PlainCall])
+        if is_batch:
+            found = jsoncodec.decode(body, list[_PlainCall])
+        else:
+            found = [jsoncodec.decode(body, _PlainCall)]
     except jsoncodec.NotJSON:
         return None
     if not 0 < len(found) <= max_batch:
@@ -232,10 +238,10 @@ def _plain_batch(body: bytes, max_batch: int) -> Calls | None:
     calls = []
     for one in found:
         request_id = bytes(one.id)
-        if not _is_valid_id(request_id) or not 0 < len(one.method) <= _MAX_NAME_SHOWN:
+        if not _PLAIN_ID.fullmatch(request_id) or not 0 < len(one.method) <= _MAX_NAME_SHOWN:
             return None
         calls.append(Call(one.method, bytes(one.params), request_id))
-    return Calls(tuple(calls), is_batch=True)
+    return Calls(tuple(calls), is_batch)
 
 
 def _is_valid_id(request_id: bytes) -> bool:

@@ -199,6 +199,16 @@ def test_0_40_refuses_ids_that_are_no_whole_numbers(
 
 
 @pytest.mark.parametrize("dialect", ["comet-0.40"])
+@pytest.mark.parametrize("request_id", ["1.5", "1e30", "9223372036854775808"])
+def test_0_40_refuses_such_ids_in_a_batch(client: FlaskClient, request_id: str) -> None:
+    body = f'[{{"jsonrpc":"2.0","id":{request_id},"method":"health"}}]'
+
+    answer = client.post("/", data=body).get_json()
+    assert answer["error"]["code"] == -32700
+    assert "cannot unmarshal array" in answer["error"]["data"]
+
+
+@pytest.mark.parametrize("dialect", ["comet-0.40"])
 @pytest.mark.parametrize(
     ("request_id", "shown"),
     [("-9223372036854775808", -(2**63)), ("1e5", 100_000), ("-3.0", -3), ('"1.5"', "1.5")],

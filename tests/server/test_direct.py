@@ -6,6 +6,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator
 from contextlib import closing
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ from flask_noderpc.chain.clock import ManualClock
 from flask_noderpc.chain.embedded import EmbeddedChain
 from flask_noderpc.extension import mounts
 from flask_noderpc.server.addresses import surfaces
-from flask_noderpc.server.direct import DirectAdapter, DirectResponse, ResponseCache
+from flask_noderpc.server.direct import DirectAdapter, DirectResponse, ResponseCache, Sender
+from flask_noderpc.server.http import Fields, RequestHead
 from flask_noderpc.signals import rpc_called
 from flask_noderpc.testing.node import app_for
 from tests.helpers.until import PATIENCE
@@ -220,23 +222,24 @@ def test_what_a_page_may_read_on_a_development_chain_is_not_cached(
 ) -> None:
     app = app_for(chain, dev=True, read_origins="https://only.example")
     adapter = DirectAdapter(app, mounts(app)["noderpc"])
-    environ = {
-        "REQUEST_METHOD": "GET",
-        "PATH_INFO": "/genesis",
-        "QUERY_STRING": "",
-        "HTTP_HOST": "localhost",
-        "wsgi.url_scheme": "http",
-    }
-    page = environ | {"HTTP_ORIGIN": "http://localhost:3000", "REMOTE_ADDR": "127.0.0.1"}
-    assert answered(adapter, page).reproducible is None
-    assert answered(adapter, page | {"REMOTE_ADDR": "10.0.0.9"}).response.status == 403
-    assert answered(adapter, environ).reproducible is not None
+    page = Fields(host=["localhost"], origin=["http://localhost:3000"])
+    assert answered(adapter, page, "127.0.0.1").reproducible is None
+    assert answered(adapter, page, "10.0.0.9").status == 403
+    assert answered(adapter, Fields(host=["localhost"]), "").reproducible is not None
 
 
-def answered(adapter: DirectAdapter, environ: dict[str, str]) -> DirectResponse:
-    answer = adapter.answer(environ)
+def answered(adapter: DirectAdapter, fields: Fields, address: str) -> DirectResponse:
+    answer = ask_directly(adapter, "GET", "/genesis", fields, address)
     assert answer is not None
     return answer
+
+
+def ask_directly(
+    adapter: DirectAdapter, method: str, path: str, fields: Fields, address: str = ""
+) -> DirectResponse | None:
+    head = RequestHead(method, path, "", "HTTP/1.1", fields)
+    environ = {"wsgi.url_scheme": "http", "REMOTE_ADDR": address, **fields.environ}
+    return adapter.answer(Sender(head, environ), head, BytesIO())
 
 
 @pytest.mark.parametrize("surface", ["evm", "evm_ws"])
@@ -245,11 +248,5 @@ def test_the_evm_s_own_addresses_serve_its_calls_alone(
 ) -> None:
     app = app_for(chain, json_rpc_enable=True)
     adapter = DirectAdapter(app, mounts(app)["noderpc"], surfaces()[surface])
-    environ = {
-        "REQUEST_METHOD": "GET",
-        "PATH_INFO": "/status",
-        "wsgi.url_scheme": "http",
-        "QUERY_STRING": "",
-    }
-    assert adapter.answer(environ) is None
-    assert adapter.answer({**environ, "PATH_INFO": "/evm", "REQUEST_METHOD": "POST"}) is None
+    assert ask_directly(adapter, "GET", "/status", Fields()) is None
+    assert ask_directly(adapter, "POST", "/evm", Fields()) is None

@@ -14,7 +14,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from http.client import HTTPResponse
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import gevent
 import gevent.socket
@@ -26,7 +26,8 @@ from flask_noderpc.chain.embedded import EmbeddedChain
 from flask_noderpc.extension import mounts
 from flask_noderpc.server.addresses import surfaces
 from flask_noderpc.server.connection import Limits
-from flask_noderpc.server.direct import DirectAdapter, DirectResponse, ResponseCache
+from flask_noderpc.server.direct import DirectAdapter, DirectResponse, ResponseCache, Sender
+from flask_noderpc.server.http import RequestHead
 from flask_noderpc.server.server import NodeServer
 from flask_noderpc.signals import rpc_called
 from flask_noderpc.testing.node import app_for
@@ -88,10 +89,12 @@ class CountingAdapter(DirectAdapter):
         super().__init__(app, mounts(app)["noderpc"], surfaces()[surface])
         self._computed = computed
 
-    def answer(self, environ: Any) -> DirectResponse | None:
-        found = super().answer(environ)
+    def answer(
+        self, sender: Sender, request: RequestHead, body: BinaryIO
+    ) -> DirectResponse | None:
+        found = super().answer(sender, request, body)
         if found is not None:
-            self._computed.append(environ["PATH_INFO"])
+            self._computed.append(request.decoded_path)
         return found
 
 

@@ -140,10 +140,14 @@ class Readers(ABC, Generic[R]):
     def __init__(self) -> None:
         self._idle: deque[R] = deque()
         self._closed = False
-        self._gate = threading.Condition(threading.Lock())
-        self._busy = 0
+        # No lock guards these, as each read uses them: a read adds itself before it looks
+        # whether reads are suspended, and a list or dict changes in one step.
+        self._busy: list[int] = []
+        """Threads that hold a connection, once for each connection."""
+        self._views: dict[int, R] = {}
+        """Snapshots that all queries of a thread use, by thread."""
         self._suspended = False
-        self._local = threading.local()
+        self._ended = threading.Condition()
 
     @abstractmethod
     def _connect(self) -> R:
@@ -158,21 +162,29 @@ class Readers(ABC, Generic[R]):
         """Convert the engine's errors to :exc:`~flask_noderpc.errors.StoreError`."""
 
     def _take(self) -> R:
-        nested = getattr(self._local, "depth", 0)
-        with self._gate:
-            # Do not block a thread that already holds a connection: it could never return that
-            # one.
-            while self._suspended and not nested:
-                self._gate.wait()
-            self._busy += 1
-        self._local.depth = nested + 1
+        thread = threading.get_ident()
+        self._busy.append(thread)
         try:
+            if self._suspended:
+                self._await_resumption(thread)
             with suppress(IndexError):
                 return self._idle.pop()
             return self._connect()
         except BaseException:
             self._leave()
             raise
+
+    def _await_resumption(self, thread: int) -> None:
+        with self._ended:
+            self._busy.remove(thread)
+            try:
+                # Do not block a thread that already holds a connection: it could never return
+                # that one.
+                while self._suspended and thread not in self._busy:
+                    self._ended.notify_all()
+                    self._ended.wait()
+            finally:
+                self._busy.append(thread)
 
     def one(self, sql: str, *args: object) -> Any:
         """Return the first row, or ``None``."""
@@ -187,6 +199,21 @@ class Readers(ABC, Generic[R]):
                 return connection.execute(sql, args).fetchone()
             finally:
                 self._give_back(connection)
+        except Exception:
+            with self._errors():
+                raise
+
+    def run(self, work: Callable[[R], T]) -> T:
+        """Run ``work`` in one snapshot and return its result."""
+        try:
+            view = self._read_view()
+            if view is not None:
+                return work(view)
+            connection = self._begin_snapshot()
+            try:
+                return work(connection)
+            finally:
+                self._end(connection)
         except Exception:
             with self._errors():
                 raise
@@ -215,15 +242,28 @@ class Readers(ABC, Generic[R]):
         try:
             connection = around or self._begin_snapshot()
             try:
-                self._local.read_view = connection
-                yield connection.version()
+                with self.using(connection):
+                    yield connection.version()
             finally:
-                self._local.read_view = around
                 if around is None:
                     self._end(connection)
         except Exception:
             with self._errors():
                 raise
+
+    @contextmanager
+    def using(self, view: R) -> Iterator[None]:
+        """Let all queries of this thread use a snapshot."""
+        thread = threading.get_ident()
+        around = self._views.get(thread)
+        self._views[thread] = view
+        try:
+            yield
+        finally:
+            if around is None:
+                del self._views[thread]
+            else:
+                self._views[thread] = around
 
     def _begin_snapshot(self) -> R:
         """Return a connection on which a snapshot has begun."""
@@ -244,8 +284,7 @@ class Readers(ABC, Generic[R]):
             self._give_back(connection)
 
     def _read_view(self) -> R | None:
-        found: R | None = getattr(self._local, "read_view", None)
-        return found
+        return self._views.get(threading.get_ident()) if self._views else None
 
     def _give_back(self, connection: R) -> None:
         self._idle.append(connection)
@@ -254,25 +293,24 @@ class Readers(ABC, Generic[R]):
         self._leave()
 
     def _leave(self) -> None:
-        self._local.depth -= 1
-        with self._gate:
-            self._busy -= 1
-            if self._suspended:
-                self._gate.notify_all()
+        self._busy.remove(threading.get_ident())
+        if self._suspended:
+            with self._ended:
+                self._ended.notify_all()
 
     def suspend(self, timeout_s: float) -> bool:
         """Block new reads and close the connections; return true if all reads have ended."""
-        with self._gate:
+        with self._ended:
             self._suspended = True
-            quiet = self._gate.wait_for(lambda: self._busy == 0, timeout_s)
+            quiet = self._ended.wait_for(lambda: not self._busy, timeout_s)
         self._close_idle()
         return quiet
 
     def resume(self) -> None:
         """Resume reads."""
-        with self._gate:
+        with self._ended:
             self._suspended = False
-            self._gate.notify_all()
+            self._ended.notify_all()
 
     def close(self) -> None:
         """Close idle connections now, and connections in use when they are given back."""
@@ -415,8 +453,7 @@ class ProcessHandles(ABC):
     def read(self, work: Callable[[Connection], T], height: int = HIGHEST) -> T:
         """Run ``work`` in one snapshot and return its result. A replica that has the blocks up
         to ``height`` may be used; ``work`` may be called twice."""
-        with self.readers.snapshot() as at:
-            return work(at)
+        return self.readers.run(work)
 
     def latest_height(self) -> int:
         """Return the height of the latest block; 0 if no block is stored."""

@@ -380,16 +380,8 @@ class Readers(handles.Readers[Reader]):
 
     def version(self) -> ChainVersion | None:
         """Return the current version of the chain."""
-        # Fast path, as every request calls this: don't count active readers, and only convert
-        # errors if one is raised.
+        # Convert errors only if one is raised, as every request calls this.
         try:
-            with self._gate:
-                if self._idle and not self._suspended:
-                    connection = self._idle.pop()
-                    try:
-                        return connection.version()
-                    finally:
-                        self._idle.append(connection)
             connection = self._take()
             try:
                 return connection.version()

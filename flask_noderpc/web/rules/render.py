@@ -29,6 +29,14 @@ def render(admitted: Admitted, reply: Reply, now: int) -> Response:
     return add_headers(policy, head, render_reply(policy, head, reply), now)
 
 
+def is_usual(head: Head, reply: Reply) -> bool:
+    """Return true if the headers of the response, except length and ETag, depend only on
+    ``head``, the status, whether HTTP caches may keep the response, and whether it has an
+    ETag."""
+    is_plain = 0 < len(reply.body) < MIN_BYTES and not reply.headers
+    return is_plain and "HTTP_IF_NONE_MATCH" not in head.fields
+
+
 def render_reply(policy: Policy, head: Head, reply: Reply) -> Response:
     """Return the response without the headers that are added to every response of a mount."""
     return _compress(head, _plain(head, reply), len(reply.body))
