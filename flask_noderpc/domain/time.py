@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from functools import lru_cache
 
 from ..errors import short_repr
 
@@ -31,11 +32,17 @@ _RFC3339 = re.compile(
 def to_text(time_ns: int) -> str:
     """Return RFC 3339 text in UTC with up to nine fraction digits, without trailing zeros."""
     seconds, nanos = divmod(time_ns, SECOND)
-    # isoformat pads the year; strftime("%Y") does not on every platform.
-    text = (_BARE_EPOCH + timedelta(seconds=seconds)).isoformat()
+    text = _text_of_second(seconds)
     if nanos:
         text += f".{nanos:09d}".rstrip("0")
     return text + "Z"
+
+
+# The votes of a block, and the block itself, are mostly of one second.
+@lru_cache(256)
+def _text_of_second(seconds: int) -> str:
+    # isoformat pads the year; strftime("%Y") does not on every platform.
+    return (_BARE_EPOCH + timedelta(seconds=seconds)).isoformat()
 
 
 def to_go_text(time_ns: int) -> str:

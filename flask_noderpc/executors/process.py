@@ -6,6 +6,7 @@ A job is a picklable callable. It is called with an object that the child passed
 
 from __future__ import annotations
 
+import copyreg
 import gc
 import logging
 import os
@@ -20,6 +21,9 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Sequence
+from dataclasses import fields
+from functools import cache
+from io import BytesIO
 from typing import Any, NoReturn, TypeVar
 
 from ..errors import ExecutionTimedOut, ExecutorDied
@@ -156,8 +160,53 @@ def _begun(command: Sequence[str]) -> tuple[subprocess.Popen[bytes], socket.sock
 
 
 def _send(to: socket.socket, value: Any) -> None:
-    body = pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
+    body = pickled(value)
     to.sendall(_SIZE.pack(len(body)) + body)
+
+
+def pickled(value: object) -> bytes:
+    """Pickle a value. Frozen dataclasses with slots take a third of the usual time."""
+    file = BytesIO()
+    pickler = pickle.Pickler(file, pickle.HIGHEST_PROTOCOL)
+    pickler.dispatch_table = _REDUCERS
+    pickler.dump(value)
+    return file.getvalue()
+
+
+class _Reducers(dict[type, Callable[[Any], Any]]):
+    """Functions that reduce an object to what pickle writes, by class.
+
+    The methods that the standard library generates look up the fields of each object.
+    """
+
+    def __missing__(self, kind: type) -> Callable[[Any], Any]:
+        # The standard library only generates this method for frozen dataclasses with slots.
+        if getattr(kind.__getstate__, "__module__", "") != "dataclasses":
+            return copyreg.dispatch_table[kind]
+        names = tuple(field.name for field in fields(kind))
+
+        def reduce(value: object) -> tuple[Callable[..., object], tuple[object, ...]]:
+            return _rebuilt, (kind, [getattr(value, name) for name in names])
+
+        self[kind] = reduce
+        return reduce
+
+
+_REDUCERS = _Reducers()
+
+
+def _rebuilt(kind: Any, values: Sequence[object]) -> object:
+    """Return an object of a dataclass with these values of its fields."""
+    made = object.__new__(kind)
+    for put, value in zip(_setters(kind), values, strict=True):
+        put(made, value)
+    return made
+
+
+@cache
+def _setters(kind: Any) -> tuple[Callable[[object, object], None], ...]:
+    # A class of slots has a descriptor for each field, whose setter a frozen class allows.
+    return tuple(getattr(kind, field.name).__set__ for field in fields(kind))
 
 
 def _receive(sender: socket.socket, deadline: float | None = None) -> Any:

@@ -62,6 +62,7 @@ class EvmHead:
         return rlp.encode(items)
 
     @classmethod
+    @lru_cache(128)
     def decode(cls, stored: bytes) -> EvmHead:
         """Decode the result of :meth:`encode`."""
         items = rlp.Reader(stored).list("head")
@@ -69,13 +70,12 @@ class EvmHead:
         def number() -> int:
             return int.from_bytes(items.string("number"))
 
-        head = cls(number(), items.string("root"), number(), number(), number())
+        values = number(), items.string("root"), number(), number(), number()
         # Earlier versions wrote fewer items.
-        if not items.done:
-            head = replace(head, coinbase=items.string("coinbase"))
-        if not items.done:
-            head = replace(head, chain_id=number(), prev_randao=items.string("prevRandao"))
-        return head
+        coinbase = b"" if items.done else items.string("coinbase")
+        if items.done:
+            return cls(*values, coinbase)
+        return cls(*values, coinbase, number(), items.string("prevRandao"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -243,9 +243,14 @@ class BlockChanges:
 
     def apply_to(self, environment: Environment) -> Environment:
         """Return the environment with these overrides."""
+        if self == UNCHANGED:
+            return environment
         names = BlockChanges.__dataclass_fields__
         values = {name: getattr(self, name) for name in names}
         return replace(environment, **{k: v for k, v in values.items() if v is not None})
+
+
+UNCHANGED = BlockChanges()
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -31,13 +32,15 @@ from flask_noderpc.ethereum.domain.execution import (
     Environment,
     Message,
 )
+from flask_noderpc.ethereum.domain.forks import CANCUN
 from flask_noderpc.ethereum.engine.base import Job
-from flask_noderpc.ethereum.engine.jobs import Patch, TraceCalls, TracedCall, Tracing
+from flask_noderpc.ethereum.engine.jobs import Estimate, Patch, TraceCalls, TracedCall, Tracing
 from flask_noderpc.ethereum.engine.tracers.base import TracerConfig
 from flask_noderpc.ethereum.engine.tracers.call_tracer import CallTracer, FlatCalls
 from flask_noderpc.ethereum.engine.tracers.parity import KINDS, Replay
 from flask_noderpc.ethereum.state import EVM_STATE
 from flask_noderpc.executors.pool import Executors
+from flask_noderpc.executors.process import pickled
 from tests.ethereum.protocol.signing import CHAIN_ID, sender
 from tests.faults.processes import ROOT
 from tests.helpers.until import PATIENCE, until
@@ -512,3 +515,32 @@ def test_executors_find_the_store_where_the_process_has_moved_on(
         change = Patch(own.root(0), {sender(): AccountOverride(nonce=1)})
         assert own.run(change).root != own.root(0)
     assert not list((tmp_path / "other").iterdir())
+
+
+def test_jobs_and_results_arrive_as_they_were_sent() -> None:
+    environment = Environment(chain_id=1, number=2, timestamp=3, gas_limit=4, fork=CANCUN)
+    message = Message(sender=ADDRESS, to=None, nonce=None, gas=5, gas_price=6)
+    override = AccountOverride(balance=7)
+    sent = Estimate(b"root", environment, message, {ADDRESS: override}), Reduced(8)
+
+    received = pickle.loads(pickled(sent))
+
+    assert received == sent
+    # A fork is an object of its process, found by name.
+    assert received[0].environment.fork is CANCUN
+
+
+class Reduced:
+    """A class with methods of its own for pickle."""
+
+    def __init__(self, value: int) -> None:
+        self._value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Reduced) and self._value == other._value
+
+    def __hash__(self) -> int:
+        return hash(self._value)
+
+    def __reduce__(self) -> tuple[type[Reduced], tuple[int]]:
+        return Reduced, (self._value,)

@@ -133,7 +133,8 @@ def _with_checksum(body: bytes, start: int) -> bytes:
 
 
 def _key_checksum(kind: str, height: int, *key: object) -> int:
-    return zlib.crc32(f"{kind} {height} {key}".encode())
+    # Formatting an empty tuple takes as long as all the rest.
+    return zlib.crc32(f"{kind} {height} {key or '()'}".encode())
 
 
 _SIGNATURE_BYTES = 64

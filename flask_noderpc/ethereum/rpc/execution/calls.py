@@ -13,6 +13,7 @@ from ...dev_log import log_messages
 from ...domain.execution import (
     NO_CODE,
     OUT_OF_GAS,
+    UNCHANGED,
     BlockChanges,
     CallArgs,
     Environment,
@@ -40,7 +41,6 @@ T = TypeVar("T")
 
 # Gas of a transfer without data, which is the least that any transaction uses.
 _MIN_GAS = 21_000
-_UNCHANGED = BlockChanges()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class CallParams(AccessListParams):
     """Parameters of ``eth_call``."""
 
     block_overrides: BlockChanges = param(
-        BlockOverride(), default=BlockChanges(), doc="Overrides of the block's header."
+        BlockOverride(), default=UNCHANGED, doc="Overrides of the block's header."
     )
 
 
@@ -78,7 +78,7 @@ class EstimateParams(Params):
         StateOverride(), default=None, doc="Overrides of accounts."
     )
     block_overrides: BlockChanges = param(
-        BlockOverride(), default=BlockChanges(), doc="Overrides of the block's header."
+        BlockOverride(), default=UNCHANGED, doc="Overrides of the block's header."
     )
 
     def at_block(self, ctx: Context) -> CallParams:
@@ -187,7 +187,7 @@ def capped_call(
 
 
 def environment_of(
-    ctx: Context, header: Header, changes: BlockChanges = _UNCHANGED
+    ctx: Context, header: Header, changes: BlockChanges = UNCHANGED
 ) -> Environment:
     """Return the values of a block that EVM code can read, from its header and overrides; an
     overridden number also selects the fork."""
