@@ -19,6 +19,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ..backends.base import reads
+from ..backends.base.reads import ChainVersion
 from ..concurrency import Pending, next_turn
 from ..errors import (
     AnswerTooLarge,
@@ -36,7 +37,8 @@ from .context import ANONYMOUS, BatchBudget, BatchView, Context, Permissions
 from .guard import OPEN, Guard
 from .params import MemoizedLoader, P, ParamLoader, Params
 from .reply import CallReply, Instrumentation, Reply, Reproducible, to_rpc_error
-from .route import CachedResult, ResultCache, Route, RouteTable
+from .results import CachedResult, ResultCache, Running
+from .route import Route, RouteTable
 
 # Number of calls of a batch after which the snapshot is closed and other requests can run.
 _CALLS_BEFORE_YIELD = 20
@@ -121,6 +123,7 @@ class Dispatcher:
         self._hints = hints or {}
         cache_bytes = context.settings.cache_bytes
         self._cache = ResultCache(cache_bytes, context.memory) if cache_bytes else None
+        self._running = Running()
         self._memoized = MemoizedLoader()
         self._loaders: dict[tuple[type[Any], tuple[str, ...]], ParamLoader[Any]] = {}
         names = {route.name for route in routes}
@@ -419,12 +422,23 @@ class Dispatcher:
         cached = self._cache.find(route.name, route.cache, params, version)
         if cached is not None:
             return cached
-        encoded = self._compute(caller, route, params)
-        if reads.version() != version or encoded.marks:
-            # Don't cache a result if a block was committed since, as its version is unknown.
+        if view is not None:
+            # Don't wait for other calls while a batch holds a snapshot of the store.
+            return self._computed(caller, endpoint, params, version)
+        return self._running.shared(
+            (route.name, params, version),
+            lambda: self._computed(caller, endpoint, params, version),
+        )
+
+    def _computed(
+        self, caller: _Caller, endpoint: Endpoint, params: Params, version: ChainVersion
+    ) -> CachedResult:
+        """Compute a result, and cache it unless a block was committed meanwhile."""
+        encoded = self._compute(caller, endpoint.route, params)
+        if self._cache is None or encoded.marks or self.backend.reads.version() != version:
             return encoded
         frame = self.envelope.result_frame(URI_ID, endpoint.error_member)
-        return self._cache.put(route.name, params, version, encoded, frame)
+        return self._cache.put(endpoint.route.name, params, version, encoded, frame)
 
     def _compute(self, caller: _Caller, route: Route[Any], params: Params) -> CachedResult:
         # Decide before the data is read, as a new block may replace provisional data

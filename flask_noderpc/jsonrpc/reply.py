@@ -25,7 +25,8 @@ from ..errors import (
 from ..signals import emit, rpc_called
 from ..wire.envelope import ResponseBody
 from .context import ANONYMOUS, Context, Permissions
-from .route import CachedResult, Route
+from .results import CachedResult
+from .route import Route
 
 if TYPE_CHECKING:
     from .tracing import CallSpan

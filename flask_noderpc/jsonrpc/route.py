@@ -1,19 +1,14 @@
-"""Routes of the RPC, the route table of a mount, and the cache of encoded results.
-
-Cached results are not invalidated: the cache key has the version of the chain.
-"""
+"""Routes of the RPC, and the route table of a mount."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, is_dataclass, replace
-from hashlib import blake2b
 from inspect import getdoc
-from typing import Any, Generic, NamedTuple, TypeVar, get_origin
+from typing import Any, Generic, TypeVar, get_origin
 
-from ..backends.base.reads import ChainReads, ChainVersion, Marks
+from ..backends.base.reads import ChainReads
 from ..errors import ConfigurationError, short_repr
-from ..lru import CacheMemory, LRUCache
 from ..wire.schema import WireSchema
 from .context import Context
 from .params import P, Params, specs
@@ -174,90 +169,3 @@ def _checked(route: object, name: str) -> Route[Any]:
     specs(route.params)
     # Use the class of a generic such as dict[str, int].
     return replace(route, result=get_origin(route.result) or route.result)
-
-
-# Approximate bytes of a cache entry and its objects, in addition to the response and the
-# parameters.
-_OVERHEAD_BYTES = 1_000
-_MAX_ENTRIES = 1_000_000
-
-
-class CachedResult(NamedTuple):
-    """An encoded result, and what caches need to know about it."""
-
-    result: bytes | memoryview
-    cacheable: bool = False
-    etag: str = ""
-    """ETag of the result; empty if it has none."""
-    version: ChainVersion | None = None
-    """Version of the chain from which the result was computed; ``None`` if it also depends on
-    other data."""
-    reply: bytes = b""
-    """Complete body of the response to a GET, which avoids copying a large cached result."""
-    params_bytes: int = 0
-    """Approximate bytes of the parameters in the cache key."""
-    marks: Marks = ()
-    """Headers that say which data is incomplete or not proven; such a result is not cached."""
-
-    def holds(self, version: ChainVersion | None) -> bool:
-        """Return true if the result is valid for a version of the chain."""
-        if self.version is None or version is None:
-            return False
-        if self.cacheable:
-            return self.version.history == version.history
-        return self.version == version
-
-
-_Answers = LRUCache[Hashable, CachedResult]
-
-
-def _weight(entry: CachedResult) -> int:
-    return len(entry.result) + entry.params_bytes + _OVERHEAD_BYTES
-
-
-class ResultCache:
-    """Cache of one mount's results, final or of the latest block, bounded in bytes."""
-
-    def __init__(self, max_bytes: int, memory: CacheMemory | None = None) -> None:
-        memory = memory or CacheMemory(max_bytes)
-        # Results of the latest block get a quarter of the memory, as they seldom need more.
-        head_bytes = max_bytes // 4
-        self._final: _Answers = LRUCache(_MAX_ENTRIES, max_bytes - head_bytes, _weight, memory)
-        self._head: _Answers = LRUCache(_MAX_ENTRIES, head_bytes, _weight, memory)
-        self._version: ChainVersion | None = None
-
-    def find(
-        self, name: str, cache: Cache, params: Params, version: ChainVersion
-    ) -> CachedResult | None:
-        """Return the cached result of a route at a version of the chain, or ``None``."""
-        if cache.may_allow(params):
-            final = self._final.get((name, params, version.history))
-            if final is not None:
-                return final
-        return self._head.get((name, params, version)) if self._version == version else None
-
-    def put(
-        self,
-        name: str,
-        params: Params,
-        version: ChainVersion,
-        encoded: CachedResult,
-        frame: tuple[bytes, bytes],
-    ) -> CachedResult:
-        """Cache a result and return it: a final one until it is evicted, others until the next
-        block.
-
-        ``frame`` is the JSON before and after the result in the response to a GET.
-        """
-        etag = blake2b(encoded.result, digest_size=16).hexdigest()
-        before, behind = frame
-        reply = b"".join((before, encoded.result, behind))
-        result = memoryview(reply)[len(before) : len(reply) - len(behind)]
-        entry = CachedResult(result, encoded.cacheable, etag, version, reply, len(repr(params)))
-        if encoded.cacheable:
-            return self._final.put((name, params, version.history), entry)
-        if self._version != version:
-            # Drop the results of the previous block, which are not used again.
-            self._version = version
-            self._head.clear()
-        return self._head.put((name, params, version), entry)

@@ -170,7 +170,7 @@ class DirectAdapter:
         if head.method == "GET":
             return dispatcher.get(head.endpoint, query.encode("latin-1"), admitted.permissions)
         try:
-            given = _read(body, admitted.max_body)
+            given = _read(body, head.content_length, admitted.max_body)
         except NodeRPCError as error:
             return dispatcher.error_reply(unreadable(self._policy, head, error))
         return dispatcher.post(given, admitted.permissions) if given else None
@@ -252,12 +252,13 @@ def _head(endpoint: str, method: str, environ: Mapping[str, Any]) -> Head:
     )
 
 
-def _read(body: BinaryIO, limit: int) -> bytes:
+def _read(body: BinaryIO, size: int | None, limit: int) -> bytes:
     """Return the body; raise :exc:`~flask_noderpc.errors.InvalidRequest` if it is too long or
-    incomplete."""
+    incomplete. ``size`` is its length, or ``None`` if it is chunked."""
     try:
-        # Read one more byte, to detect that a chunked body is too long.
-        given = body.read(limit + 1)
+        # Of a chunked body, read one more byte to detect that it is too long. A read allocates
+        # as much memory as it may return.
+        given = body.read(limit + 1 if size is None else size)
     except OSError:
         raise InvalidRequest("the body ended before it was complete") from None
     if len(given) > limit:
