@@ -256,7 +256,7 @@ def _read(body: BinaryIO, size: int | None, limit: int) -> bytes:
     """Return the body; raise :exc:`~flask_noderpc.errors.InvalidRequest` if it is too long or
     incomplete. ``size`` is its length, or ``None`` if it is chunked."""
     try:
-        # Of a chunked body, read one more byte to detect that it is too long. A read allocates
+        # One more byte of a chunked body shows that it is too long. A read allocates
         # as much memory as it may return.
         given = body.read(limit + 1 if size is None else size)
     except OSError:
