@@ -40,6 +40,12 @@ class CacheMemory:
         with self.lock:
             self._caches.append(cache)
 
+    def divide(self, processes: int) -> None:
+        """Reduce the limit to the share of one of several processes."""
+        self.limit //= processes
+        if self.watch is not None:
+            self.watch(self)
+
     def evict(self, newest: LRUCache[Any, Any]) -> None:
         """Evict entries of the largest caches until the limit is met, but not the newest entry
         of ``newest``; call with the lock held."""

@@ -40,7 +40,7 @@ class ChangeWatcher(handles.ChangeWatcher):
         self._listener: threading.Thread | None = None
 
     def notify(self) -> None:
-        self._readers.forget_version()
+        self._readers.announce_change()
         super().notify()
 
     def _is_new(self) -> bool:

@@ -40,8 +40,8 @@ class PostgresHandles(ProcessHandles):
         self.readers: Readers = Readers(database, poll_s)
         self._heads = LatestHeight(self.readers)
         self._replica = Replica(replica, self.readers, poll_s) if replica else None
-        forget = self.readers.forget_version
-        self.writer: Writer = Writer(database, "noderpc-writer", CHAIN, forget)
+        announce, forget = self.readers.announce_change, self.readers.forget_version
+        self.writer: Writer = Writer(database, "noderpc-writer", CHAIN, announce)
         self.mempool_writer: Writer = Writer(database, "noderpc-mempool", MEMPOOL, forget)
         self.search_pool: SearchPool = SearchPool(self.read)
         self.changes: ChangeWatcher = ChangeWatcher(database, self.readers, poll_s)

@@ -13,6 +13,7 @@ from psycopg.pq import TransactionStatus
 from psycopg.pq.abc import PGconn
 from psycopg.waiting import Wait
 
+from .. import shared
 from ..backends.base.reads import ChainVersion
 from ..backends.sql import handles
 from ..backends.sql.connection import Rows
@@ -31,6 +32,10 @@ MAX_READERS = 8
 
 # Seconds for which a read waits for a free connection.
 _WAIT_S = 5.0
+
+# Seconds for which an expired state is still used while one thread reads it again; otherwise
+# each request in progress would read it.
+_READING_S = 0.005
 
 _BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _STATE_SQL = (
@@ -55,6 +60,20 @@ class ReplicaState(NamedTuple):
 
 
 _UNKNOWN = ReplicaState(None, 0)
+
+
+class _Known(NamedTuple):
+    """A state that was read, and how long it is valid."""
+
+    state: ReplicaState = _UNKNOWN
+    until: float = 0.0
+    """Monotonic time; 0 if no state is known."""
+    changes: bytes = b""
+    """Changes that the processes of the node had noted before the state was read."""
+
+    def is_fresh(self, now: float) -> bool:
+        """Return true if the state is valid at a time."""
+        return now < self.until and self.changes == shared.changes()
 
 
 class Reader(Connection):
@@ -139,7 +158,11 @@ class Readers(handles.Readers[Reader]):
         self._database = database
         self._fresh_s = fresh_s
         self._turns = FairQueue([True] * MAX_READERS)
-        self._known: tuple[float, ReplicaState] = (-fresh_s, _UNKNOWN)
+        self._known = _Known()
+        self._forgotten = 0
+        """Number of times that the known state was forgotten."""
+        self._last = _UNKNOWN
+        """State that was read last."""
         # Use a native lock, because the writer's native thread clears the cached version.
         self._forgetting = native_lock()
 
@@ -207,13 +230,17 @@ class Readers(handles.Readers[Reader]):
         raise lost
 
     def _begin_snapshot(self) -> Reader:
+        forgotten, now, changes = self._forgotten, time.monotonic(), shared.changes()
         try:
-            return super()._begin_snapshot()
+            reader = super()._begin_snapshot()
         except DatabaseNotResponding:
             raise
         except psycopg.OperationalError:
             # The connection was lost: try again with a new one.
-            return super()._begin_snapshot()
+            reader = super()._begin_snapshot()
+        # The snapshot's state saves a statement of its own for the version.
+        self._remember(_Known(reader.state, now + self._fresh_s, changes), forgotten)
+        return reader
 
     @property
     def holds_view(self) -> bool:
@@ -236,30 +263,49 @@ class Readers(handles.Readers[Reader]):
     def state(self) -> ReplicaState:
         """Return the state of the chain, at most ``fresh_s`` old."""
         now = time.monotonic()
-        known = self._known
-        known_at, state = known
-        if now - known_at >= self._fresh_s:
-            state = self._read()
-            with self._forgetting:
-                # Skip this if another thread has changed the value meanwhile.
-                if self._known is known:
-                    self._known = now, state
+        if self._known.is_fresh(now):
+            return self._known.state
+        self._keep_while_reading(now)
+        forgotten, changes = self._forgotten, shared.changes()
+        with self._errors():
+            state = ReplicaState.of(self._one_now(_STATE_SQL, ()))
+        self._remember(_Known(state, now + self._fresh_s, changes), forgotten)
         return state
 
-    def _read(self) -> ReplicaState:
-        with self._errors():
-            return ReplicaState.of(self._one_now(_STATE_SQL, ()))
+    def _keep_while_reading(self, now: float) -> None:
+        """Let other threads use an expired state for some milliseconds, in which this thread
+        reads it again."""
+        with self._forgetting:
+            if self._known.until:
+                self._known = self._known._replace(until=now + _READING_S)
+
+    def _remember(self, read: _Known, forgotten: int) -> None:
+        """Keep a state, unless states were forgotten since it was read or a newer one is known;
+        let other processes know if it differs from the last one."""
+        with self._forgetting:
+            is_new, self._last = read.state != self._last, read.state
+            if self._forgotten == forgotten and read.until > self._known.until:
+                self._known = read
+        if is_new:
+            shared.note_change()
 
     def forget_older(self, height: int) -> None:
         """Forget the cached version unless its height equals the height of the head just
         reported."""
-        if self._known[1].height != height:
-            self.forget_version()
+        if self._known.state.height != height:
+            self.announce_change()
+
+    def announce_change(self) -> None:
+        """Let this process and the other ones of the node read the version again, as the chain
+        has changed."""
+        shared.note_change()
+        self.forget_version()
 
     def forget_version(self) -> None:
-        """Forget the cached version, as the chain has changed."""
+        """Forget the cached version."""
         with self._forgetting:
-            self._known = -self._fresh_s, _UNKNOWN
+            self._known = _Known()
+            self._forgotten += 1
 
 
 class ReplicaReaders(Readers):

@@ -11,11 +11,11 @@ from typing import Any
 
 import gevent
 from gevent.pool import Pool
-from gevent.server import StreamServer
 from gevent.socket import socket as gevent_socket
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 from ..signals import wait_began, wait_ended, websocket_closed, websocket_opened
+from .accept import SharingServer
 from .connection import Connection, Limits, Service, client_of
 from .direct import DirectAdapter, ResponseCache
 from .places import PATIENCE_S, Phase, Places
@@ -65,7 +65,7 @@ def _base_environ(listener: socket.socket, tls: bool) -> dict[str, Any]:
     }
 
 
-class NodeServer(StreamServer):  # type: ignore[misc]  # gevent has no types
+class NodeServer(SharingServer):
     """Server of an app at a listening socket.
 
     ``direct`` responds to calls of the node's own app without Flask, and ``response_cache`` to
@@ -119,7 +119,7 @@ class NodeServer(StreamServer):  # type: ignore[misc]  # gevent has no types
     def do_read(self) -> tuple[Any, Any] | None:
         """Accept the next connection within the limits, and refuse the connections before it,
         which need no greenlet."""
-        if self._starting >= self.max_accept:
+        if self._starting >= self.max_accept or self.leaves_to_others():
             # Leave further connections in the system's queue, where other processes can accept
             # them.
             return None
@@ -138,6 +138,7 @@ class NodeServer(StreamServer):  # type: ignore[misc]  # gevent has no types
                 _refuse(descriptor, refusal)
                 continue
             sock = gevent_socket(listener.family, listener.type, listener.proto, descriptor)
+            self.count_connection(1)
             if self.ssl_enabled:
                 return sock, address
             connection = Connection(sock, address, self._service)
@@ -150,7 +151,7 @@ class NodeServer(StreamServer):  # type: ignore[misc]  # gevent has no types
         """Close a connection, and remove it from the limits."""
         if isinstance(served, Connection):
             self._places.remove(served)
-        sock.close()
+        super().do_close(sock, served)
 
     def wrap_socket_and_handle(self, sock: Any, address: Any) -> None:
         """Do the TLS handshake, for which the client has the time for headers, and serve the

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import socket
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -193,7 +193,7 @@ def _serve(
             Listener(sock.fileno(), place.surface.name, place.certificate, place.key)
             for place, sock in bound
         )
-        processes = (
+        processes = tuple(
             source.processes() if source else _own_processes(settings, is_app=bool(spec.app))
         )
         specs = tuple(_worker_specs(replace(spec, listeners=listeners), processes))
@@ -216,10 +216,12 @@ def _announce(banner: Banner, logs: LogOptions) -> None:
         click.echo(banner.text())
 
 
-def _worker_specs(serving: WorkerSpec, processes: Iterable[Process]) -> Iterator[WorkerSpec]:
-    for each in processes:
+def _worker_specs(serving: WorkerSpec, processes: Sequence[Process]) -> Iterator[WorkerSpec]:
+    for row, each in enumerate(processes):
         yield replace(
             serving,
+            row=row,
+            processes=len(processes),
             settings={**serving.settings, **each.settings},
             listeners=serving.listeners if each.serves else (),
         )

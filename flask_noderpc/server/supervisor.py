@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ..shared import Counters, counter_file
 from .output import FAILED, WorkerFailed
 from .worker_spec import VARIABLE, Reports, WorkerSpec
 
@@ -78,7 +79,11 @@ class Supervisor:
         # when they notice.
         self._own, self._theirs = socket.socketpair()
         self._reports = Reports(self._own)
-        self._plans = [replace(spec, watched=self._theirs.fileno()) for spec in plans]
+        self._file = counter_file(len(plans))
+        self._counters = Counters(self._file)
+        self._plans = [
+            replace(spec, watched=self._theirs.fileno(), counters=self._file) for spec in plans
+        ]
         self._children: list[_Child] = []
         self._ending = False
         self._signal = 0
@@ -144,7 +149,7 @@ class Supervisor:
         )
 
     def _start(self, spec: WorkerSpec) -> subprocess.Popen[bytes]:
-        descriptors = [spec.watched, *(each.descriptor for each in spec.listeners)]
+        descriptors = [each.descriptor for each in spec.listeners]
         environment = {**_MALLOC, **os.environ, VARIABLE: spec.encode()}
         if self._metrics:
             environment["PROMETHEUS_MULTIPROC_DIR"] = self._metrics
@@ -152,7 +157,7 @@ class Supervisor:
             # Without an app, don't import modules from the current folder (-P).
             [sys.executable, *([] if spec.app else ["-P"]), "-m", f"{__package__}.worker"],
             env=environment,
-            pass_fds=descriptors,
+            pass_fds=[spec.watched, spec.counters, *descriptors],
             stdin=subprocess.DEVNULL,
             # In another session, a Ctrl-C in the terminal only reaches the parent, which stops
             # its processes.
@@ -188,6 +193,8 @@ class Supervisor:
         log.error("process %d ended with status %d", pid, code, extra=extra)
         pause = min(_MAX_PAUSE_S, float(child.failures))
         child.restart_at = time.monotonic() + pause
+        # The others then accept connections without regard to this process.
+        self._counters.close(child.spec.row)
         if self._metrics:
             from prometheus_client.multiprocess import mark_process_dead
 
@@ -241,3 +248,4 @@ class Supervisor:
         self._say_stopped()
         self._own.close()
         self._theirs.close()
+        os.close(self._file)

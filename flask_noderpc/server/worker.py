@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from ..backends.base.backend import ChainBackend
     from ..mount import Mount
+    from ..shared import Counters
     from .connection import Limits
     from .server import NodeServer
     from .worker_spec import Listener, WorkerSpec
@@ -124,11 +125,14 @@ def _started(spec: WorkerSpec, ended: threading.Event) -> tuple[Flask, list[Node
     """Return the app and its started servers; report the error and exit if they can't
     start."""
     from ..errors import NodeRPCError
+    from ..extension import mounts
     from ..web.rule_conflicts import leave_to_host
     from .worker_spec import report_refusal
 
     try:
         app = _app(spec)
+        # All mounts of an app share one limit.
+        mounts(app)[spec.mount].memory.divide(spec.processes)
         # Ignore the conflicts, which the parent process has reported.
         leave_to_host(app, lambda _: None)
         servers = list(_servers(app, spec))
@@ -191,9 +195,26 @@ def _servers(app: Flask, spec: WorkerSpec) -> Iterator[NodeServer]:
         else ClientLimit(settings.max_connections_per_client),
     )
     # A quarter of the cache memory is for responses, divided among the listeners.
-    cache_bytes = settings.cache_bytes // 4 // max(1, len(spec.listeners))
+    memory = mounts(app)[spec.mount].memory
+    cache_bytes = memory.limit // 4 // max(1, len(spec.listeners))
+    counters = _counters(spec)
     for listener in spec.listeners:
-        yield _server(listener, app, spec, limits, cache_bytes)
+        server = _server(listener, app, spec, limits, cache_bytes)
+        if counters is not None:
+            server.share(counters)
+        yield server
+
+
+def _counters(spec: WorkerSpec) -> Counters | None:
+    """Return the counters of the node, in which this process notes changes of the chain;
+    ``None`` if it has no other process."""
+    from .. import shared
+
+    if spec.processes == 1:
+        return None
+    counters = shared.Counters(spec.counters, spec.row)
+    shared.join(counters)
+    return counters
 
 
 def _server(

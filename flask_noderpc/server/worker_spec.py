@@ -34,6 +34,12 @@ class WorkerSpec:
     watched: int
     """Descriptor of a socket to the parent: it carries reports, and the other end is closed
     when the parent ends."""
+    counters: int = -1
+    """Descriptor of the :func:`~flask_noderpc.shared.counter_file` of the node."""
+    row: int = 0
+    """This process's row in the counters."""
+    processes: int = 1
+    """Number of processes of the node, which share the memory for caches."""
     listeners: tuple[Listener, ...] = ()
     app: str = ""
     """Import path of the app, as in ``flask --app``; empty for the node's own app."""

@@ -256,8 +256,9 @@ class Settings:
         "rpc",
         DEFAULT_BYTES,
         integer(0, "BYTES"),
-        "Maximum bytes of all caches of a process: responses, Ethereum blocks and"
-        " transactions, EVM state. If an app has several mounts, the largest value applies. 0"
+        "Maximum bytes of all caches: responses, Ethereum blocks and transactions, EVM state."
+        " The processes of ``noderpc start`` have equal shares of them; under another server"
+        " each process has as many. If an app has several mounts, the largest value applies. 0"
         " disables the cache of responses.",
     )
     exclude_routes: tuple[str, ...] = setting(
