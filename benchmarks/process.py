@@ -100,11 +100,13 @@ def served(
     port: int,
     path: str = "",
     environment: Mapping[str, str] | None = None,
+    cores: str = "0",
 ) -> Iterator[Server]:
-    """Run a program on the first core; yield it stopped, once it listens at a port."""
+    """Run a program, by default on the first core; yield it stopped, once it listens at a
+    port."""
     with TemporaryFile() as said:
         process = subprocess.Popen(
-            ["taskset", "-c", "0", *words],
+            ["taskset", "-c", cores, *words],
             stdout=said,
             stderr=said,
             env={**os.environ, **(environment or {})},

@@ -47,6 +47,26 @@ _READ = 1
 _IN_EACH_ITERATION = 2
 
 
+# Quota of the container's processor time: microseconds, or "max", in each period.
+_QUOTA_FILE = "/sys/fs/cgroup/cpu.max"
+
+
+def usable_cores() -> int:
+    """Return the number of cores that this process may use, at least 1: at most its CPU
+    affinity, and its container's quota rounded up."""
+    try:
+        cores = len(os.sched_getaffinity(0))
+    except AttributeError:
+        # macOS does not have this function.
+        cores = os.cpu_count() or 1
+    try:
+        with open(_QUOTA_FILE, encoding="ascii") as file:
+            quota, period = map(int, file.read().split())
+    except (OSError, ValueError):
+        return cores
+    return min(cores, max(1, -(-quota // period)))
+
+
 def next_turn() -> None:
     """Let other threads or greenlets run, including those whose socket is ready.
 

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from flask_noderpc.concurrency import NativeThread, is_patched
+from flask_noderpc import concurrency
+from flask_noderpc.concurrency import NativeThread, is_patched, usable_cores
 from tests.helpers.until import PATIENCE
 
 
@@ -247,3 +248,17 @@ def test_a_chain_warns_of_gevent_that_came_after_it(
 
     assert made.returncode == 0, made.stderr
     assert ("call gevent.monkey.patch_all() first" in made.stderr) == warns
+
+
+@pytest.mark.parametrize(
+    ("quota", "most"), [("max 100000", None), ("50000 100000", 1), ("150000 100000", 2)]
+)
+def test_a_containers_quota_limits_the_cores(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quota: str, most: int | None
+) -> None:
+    file = tmp_path / "cpu.max"
+    monkeypatch.setattr(concurrency, "_QUOTA_FILE", str(file))
+    cores = usable_cores()
+    file.write_text(f"{quota}\n")
+
+    assert usable_cores() == (cores if most is None else min(cores, most))

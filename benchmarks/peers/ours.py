@@ -48,18 +48,19 @@ def _flask(folder: Path, settings: dict[str, Any]) -> Iterator[Server]:
 
 
 @contextmanager
-def noderpc_start(folder: Path, settings: dict[str, Any]) -> Iterator[Server]:
-    """Run ``noderpc start``."""
+def noderpc_start(folder: Path, settings: dict[str, Any], cores: str = "0") -> Iterator[Server]:
+    """Run ``noderpc start``, with one worker unless the settings have another number."""
     ports = {
         name: free_port() for name in ("rpc_laddr", "json_rpc_address", "json_rpc_ws_address")
     }
     laddr = {name: f"tcp://127.0.0.1:{port}" for name, port in ports.items()}
     # Like CometBFT's, the node makes no empty blocks.
-    given = {**laddr, "empty_blocks": False, **settings}
+    given = {**laddr, "workers": 1, "empty_blocks": False, **settings}
     environment = {f"NODERPC_{name.upper()}": str(value) for name, value in given.items()}
     evm = settings.get("json_rpc_enable")
     port = ports["json_rpc_address" if evm else "rpc_laddr"]
-    with served([*START, "--home", folder], port, environment=environment) as server:
+    words = [*START, "--home", str(folder)]
+    with served(words, port, environment=environment, cores=cores) as server:
         yield server
 
 

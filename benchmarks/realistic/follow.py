@@ -104,7 +104,7 @@ def _companion(url: str) -> Iterator[int]:
     port = free_port()
     with TemporaryDirectory() as folder:
         words = [str(Path(sys.executable).with_name("noderpc")), "start", "--upstream", url]
-        words += ["--home", folder, "--trust-period", "99999d"]
+        words += ["--home", folder, "--trust-period", "99999d", "--workers", "1"]
         words += ["--rpc.laddr", f"tcp://127.0.0.1:{port}"]
         process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..concurrency import usable_cores
 from ..domain.genesis import Genesis
 from ..errors import InvalidSetting
 from ..feature import ApplicationKind, features, load
@@ -29,6 +30,22 @@ class Process:
     :meth:`~flask_noderpc.ChainBackend.follow`."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Values of settings that differ in this process, by name."""
+
+
+MAX_AUTO_WORKERS = 8
+"""Maximum of ``auto``: with more, each process has too small a share of the caches."""
+
+
+def worker_count(settings: Settings, most: int = MAX_AUTO_WORKERS) -> int:
+    """Return NODERPC_WORKERS; ``auto`` is the number of usable cores, at most ``most``, and 1
+    with NODERPC_DEV.
+
+    Snapshots, impersonated accounts and manual mining are state of one process, and other
+    development nodes are one process, too.
+    """
+    if settings.workers != "auto":
+        return settings.workers
+    return 1 if settings.dev else min(usable_cores(), most)
 
 
 class ChainSource(ABC):
@@ -68,7 +85,7 @@ class ChainSource(ABC):
     def processes(self) -> Iterable[Process]:
         """Return the processes of ``noderpc start``; by default NODERPC_WORKERS processes that
         serve requests."""
-        return [Process()] * self.settings.workers
+        return [Process()] * worker_count(self.settings)
 
     def watch(
         self, dialect: str, *, has_bars: bool

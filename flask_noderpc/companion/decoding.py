@@ -7,7 +7,6 @@ descriptor of its socket as the argument.
 
 from __future__ import annotations
 
-import os
 import pickle
 import sys
 from collections.abc import Callable, Sequence
@@ -19,6 +18,7 @@ from typing import Any, NamedTuple
 
 from .. import jsoncodec
 from ..backends.sql.block_writes import Precomputed, precomputed_apart
+from ..concurrency import usable_cores
 from ..domain.abci import BlockResults
 from ..domain.responses import ResultBlock
 from ..errors import DecodeError, ExecutionFailed
@@ -91,11 +91,7 @@ IN_THIS_PROCESS = Decoders(0)
 
 def spare_cores() -> int:
     """Return the number of cores that this process may use besides one."""
-    try:
-        return len(os.sched_getaffinity(0)) - 1
-    except AttributeError:
-        # macOS does not have this function.
-        return (os.cpu_count() or 1) - 1
+    return usable_cores() - 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..backends import open_store
 from ..backends.base.location import location_of
-from ..chain.source import ChainSource, Process
+from ..chain.source import MAX_AUTO_WORKERS, ChainSource, Process, worker_count
 from ..errors import InvalidSetting
 from ..web.threads import reserve_request_thread
 from .address import Address
@@ -64,8 +64,8 @@ class FollowedChain(ChainSource):
 
         The following process serves no requests, as its work would delay responses.
         """
-        workers, following = self.settings.workers, int(self.settings.produce)
-        counts = self._requests_in_flight()
+        workers, following = self._workers(), int(self.settings.produce)
+        counts = self._requests_in_flight(workers)
         if following:
             yield Process(serves=False, settings=self._budget(2, next(counts)))
         for count in counts:
@@ -78,17 +78,21 @@ class FollowedChain(ChainSource):
             "upstream_concurrency": concurrency,
         }
 
-    def _requests_in_flight(self) -> Iterator[int]:
+    def _workers(self) -> int:
+        """Return the number of serving processes; ``auto`` is at most the number for which
+        each process has a request in flight."""
+        following = int(self.settings.produce)
+        others = self.settings.of(CompanionSettings).upstream_concurrency - following
+        return worker_count(self.settings, max(1, min(MAX_AUTO_WORKERS, others)))
+
+    def _requests_in_flight(self, workers: int) -> Iterator[int]:
         """Yield the maximum number of requests in flight of the following process and of each
         worker.
 
         The sum is NODERPC_UPSTREAM_CONCURRENCY. The following process gets half of it, or less
         if a worker would otherwise get none.
         """
-        total, workers = (
-            self.settings.of(CompanionSettings).upstream_concurrency,
-            self.settings.workers,
-        )
+        total = self.settings.of(CompanionSettings).upstream_concurrency
         following = int(self.settings.produce)
         if total < workers + following:
             raise InvalidSetting(

@@ -15,7 +15,7 @@ import click
 
 from ..backends import stored_identity
 from ..backends.base.location import location_of
-from ..chain.source import ChainSource
+from ..chain.source import ChainSource, Process
 from ..feature import ApplicationKind, PageSet, Surface, apis, features, load
 from ..settings import Settings, flag_of
 from .addresses import NODE, Address
@@ -83,6 +83,8 @@ class Banner:
     """Kind of the embedded chain's application, if it is built in or a subclass of one."""
     source: ChainSource | None = None
     """Source of a chain that is not embedded, such as upstream nodes."""
+    processes: Sequence[Process] = ()
+    """Processes of the node."""
 
     def text(self) -> str:
         """Return the banner for a terminal: lines with a title and a text."""
@@ -106,6 +108,7 @@ class Banner:
             "upstreams": list(self.source.nodes()) if self.source else [],
             "dialect": settings.dialect,
             "database": self._database(),
+            "workers": self._workers(),
             "addresses": [
                 {"serves": place.surface.title, "url": _url(place, sock)}
                 for place, sock in self.bound
@@ -120,6 +123,8 @@ class Banner:
         yield "chain", self._chain()
         if database := self._database():
             yield "database", database
+        if len(self.processes) > 1:
+            yield "processes", self._processes()
         if accounts:
             yield from addresses
         node = self._client_url("node")
@@ -148,6 +153,17 @@ class Banner:
 
     def _database(self) -> str:
         return location_of(self.path).display_name if self.path else ""
+
+    def _workers(self) -> int:
+        return sum(each.serves for each in self.processes)
+
+    def _processes(self) -> str:
+        workers = self._workers()
+        shown = f"{workers} to serve"
+        if workers < len(self.processes):
+            shown += f", and {len(self.processes) - workers} to "
+            shown += "follow the chain" if self.source else "produce blocks"
+        return shown
 
     def _accounts(self) -> Iterator[tuple[str, str]]:
         if not self.settings.dev or self.home is None or self.kind is None:

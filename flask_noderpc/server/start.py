@@ -15,10 +15,11 @@ import click
 
 from ..backends import replica_of, stored_identity
 from ..backends.base.location import FileLocation, check_identity, location_of
-from ..chain.source import ChainSource, Process, chain_source
+from ..chain.source import ChainSource, Process, chain_source, worker_count
 from ..errors import ConfigurationError, InvalidSetting
 from ..feature import Surface, apis, application_kinds, load
 from ..settings import Settings, flag_of, read_settings
+from ..settings.kinds import AUTO
 from .addresses import Address, bind, parse, surfaces_of, tls_context
 from .banner import Banner, Pages, ServedAddress, pages_of
 from .flags import (
@@ -154,6 +155,9 @@ def serve_app(
     given = read_settings({}, spec.settings, written)
     changes = {name: given.value(name) for name in spec.settings}
     backend, settings = mount.backend, mount.settings.changed(**changes)
+    if settings.workers == AUTO:
+        # An app may keep state in its process, so several must be asked for.
+        settings = replace(settings, workers=1)
     if isinstance(backend, EmbeddedChain) and backend.store.abci:
         _check_store(backend.store.location.path, backend.store.abci.name, settings.chain_id)
 
@@ -203,7 +207,7 @@ def _serve(
             metrics_folder = stack.enter_context(TemporaryDirectory(prefix="noderpc-metrics-"))
         Supervisor(
             specs,
-            lambda: _announce(show(bound), spec.logs),
+            lambda: _announce(replace(show(bound), processes=processes), spec.logs),
             metrics_folder,
             changes,
         ).run()
@@ -233,12 +237,13 @@ def _own_processes(settings: Settings, *, is_app: bool) -> Iterator[Process]:
     One worker serves and produces blocks; with several, a separate process produces them. Each
     worker of an app does both.
     """
-    if settings.workers == 1 or is_app:
-        yield from [Process()] * settings.workers
+    workers = worker_count(settings)
+    if workers == 1 or is_app:
+        yield from [Process()] * workers
         return
     if settings.produce:
         yield Process(serves=False)
-    for _ in range(settings.workers):
+    for _ in range(workers):
         yield Process(settings={"produce": False})
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 
 from ..errors import ConfigurationError, InvalidSetting, short_repr
 from .kinds import check_chain_id
@@ -194,7 +194,7 @@ class CoreSettings(TypedDict, total=False):
     rpc_laddr: str
     tls_cert_file: str
     tls_key_file: str
-    workers: int
+    workers: int | Literal["auto"]
     server_threads: int | None
     max_open_connections: int
     max_connections_per_client: int | None

@@ -118,6 +118,20 @@ def integer(minimum: int, label: str = "INTEGER", maximum: float = math.inf) -> 
     return Kind(label, read)
 
 
+AUTO = "auto"
+"""Value of NODERPC_WORKERS for a number that depends on the machine."""
+
+
+def _processes(value: object) -> int | str:
+    if value == AUTO:
+        return AUTO
+    try:
+        number: int = _FIXED_PROCESSES.read(value)
+    except ValueError as error:
+        raise ValueError(f"{error}, or {AUTO}") from None
+    return number
+
+
 def _number(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return math.nan
@@ -210,7 +224,8 @@ PATH = Kind("PATH", _path)
 OPTIONAL_PATH = Kind("PATH", _maybe_path)
 SWITCH = Kind("", _switch)
 COUNT = integer(1)
-PROCESSES = integer(1, maximum=1000)
+_FIXED_PROCESSES = integer(1, maximum=1000)
+PROCESSES = Kind(f"[{AUTO}|INTEGER]", _processes)
 BYTES = integer(1, "BYTES")
 SECONDS = Kind("SECONDS", _seconds)
 AMOUNT = Kind("NUMBER", _amount)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from ..errors import ConfigurationError, short_repr
 from ..feature import Api, apis, application_names, features, replica_settings
@@ -370,12 +370,13 @@ class Settings:
         "Private key file of the node RPC's TLS certificate.",
         flags=("--rpc.tls_key_file",),
     )
-    workers: int = setting(
+    workers: int | Literal["auto"] = setting(
         "server",
-        1,
+        "auto",
         PROCESSES,
-        "Number of serving processes. With more than one, ``noderpc start`` adds a process"
-        " that produces blocks.",
+        "Number of serving processes of ``noderpc start``. ``auto`` is one for each core that"
+        " the node may use, at most 8, but 1 with ``NODERPC_DEV`` and for your own app. With"
+        " more than one, another process produces blocks.",
     )
     server_threads: int | None = setting(
         "server",

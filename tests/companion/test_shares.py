@@ -37,6 +37,11 @@ def test_all_together_are_no_more_than_the_budget(
     assert rate == pytest.approx(60.0)
 
 
+def test_automatic_workers_are_at_most_those_that_have_a_request() -> None:
+    """With few requests in flight, ``auto`` is lower than the number of cores."""
+    assert _shares(upstream_concurrency=2, workers="auto")[0] == [1, 1]
+
+
 def test_more_processes_than_requests_are_refused() -> None:
     """The error names both settings."""
     with pytest.raises(ConfigurationError, match=r"--upstream-concurrency: .*--workers"):

@@ -108,6 +108,7 @@ def test_a_number_of_any_size_is_refused_in_one_line(name: str, digits: int) -> 
         ("max_batch", "-1", "at least 1"),
         ("max_batch", "²", "at least 1"),
         ("workers", 10**20, "at most 1000"),
+        ("workers", "all", "a whole number of at least 1, at most 1000, or auto"),
         ("database", "/\udcff/x", "surrogates"),
         ("exclude_routes", 5, "a list of names"),
         ("exclude_routes", [5], "a list of names"),

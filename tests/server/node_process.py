@@ -79,7 +79,10 @@ class Node(Process):
         limits: Mapping[str, float] | None = None,
     ) -> None:
         start = command or [*COMMAND, "--home", str(folder)]
-        environment = self._limited(folder, dict(limits)) if limits else None
+        # One worker starts fastest. NODERPC_WORKERS=auto runs the tests with the default.
+        environment = {"NODERPC_WORKERS": os.environ.get("NODERPC_WORKERS", "1")}
+        if limits:
+            environment |= self._limited(folder, dict(limits))
         super().__init__([*start, *flags], folder / log, environment)
 
     @staticmethod
