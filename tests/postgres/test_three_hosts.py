@@ -52,7 +52,11 @@ class Host:
         options += ["--rpc.laddr", address, "--block-interval", "0.2"]
         command = [sys.executable, "-c", _START, "start", *options]
         python_path = {"PYTHONPATH": str(_ROOT)}
-        self._process = Process(command, self._folder / "log", python_path, self._folder)
+        log = self._folder / "log"
+        before = log.stat().st_size if log.exists() else 0
+        self._process = Process(command, log, python_path, self._folder)
+        # A worker may answer while others still start, which end the node if they fail.
+        until(lambda: b"\ncurl " in log.read_bytes()[before:], "all processes are ready")
         until(lambda: self.height() > 0, "the host answers")
 
     def ask(self, path: str) -> str:
