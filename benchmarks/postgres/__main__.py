@@ -2,8 +2,8 @@
 
 Makes a private cluster and chains in both stores, and measures both alternately: blocks a
 second, the requests a second of one server, the processor time of a request with several
-servers, and the times of first pages of searches. Server and database share two cores, as a
-writer and its database do. It needs wrk and PostgreSQL.
+servers or workers, and the times of first pages of searches. Server and database share two
+cores, as a writer and its database do. It needs wrk and PostgreSQL.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ import click
 
 from ..chains import CACHE
 from ..compare import Bench
-from . import reads, searches, servers, writes
+from . import reads, searches, servers, workers, writes
 from .cluster import cluster
 
-_PARTS = ("writes", "reads", "servers", "searches")
+_PARTS = ("writes", "reads", "servers", "workers", "searches")
 
 
 @click.command()
@@ -39,6 +39,8 @@ def main(only: tuple[str, ...], blocks: int, long: int, rounds: int, seconds: in
             reads.compare(made, bench, blocks)
         if "servers" in only:
             servers.compare(made, bench, blocks)
+        if "workers" in only:
+            workers.compare(made, bench, blocks)
         if "searches" in only:
             searches.compare(made, Path(scratch), long)
 
