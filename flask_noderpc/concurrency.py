@@ -10,7 +10,6 @@ import os
 import queue
 import select
 import socket
-import ssl
 import sys
 import threading
 import time
@@ -94,7 +93,9 @@ def in_turns(items: Iterable[T]) -> Iterator[T]:
 
 def has_input(sock: socket.socket) -> bool:
     """Return true if reading from a socket would not block."""
-    if isinstance(sock, ssl.SSLSocket) and sock.pending():
+    # Only TLS sockets have this method: bytes that are decrypted, but not read yet.
+    pending = getattr(sock, "pending", None)
+    if pending is not None and pending():
         return True
     poll = select.poll
     if is_patched():

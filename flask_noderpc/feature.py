@@ -18,11 +18,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .domain.abci import Event
 from .errors import ConfigurationError, short_repr
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
+
+    from .domain.abci import Event
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,6 +337,11 @@ def apis() -> Iterator[Api]:
     """Yield the APIs of all features."""
     for feature in features():
         yield from feature.apis
+
+
+def page_sets() -> dict[str, PageSet]:
+    """Return the page sets of all features, by name."""
+    return {name: pages for each in features() for name, pages in each.page_sets.items()}
 
 
 _CORE_KINDS = {

@@ -283,7 +283,7 @@ def overview() -> str:
 def with_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     pages = PageSet(blueprint=f"{__name__}:my_pages", path="/mine/", help="Serve my pages.")
     found = (Feature(name="mine", page_sets={"mine": pages}),)
-    monkeypatch.setattr(banner, "features", lambda: found)
+    monkeypatch.setattr("flask_noderpc.feature.features", lambda: found)
 
 
 @pytest.mark.usefixtures("with_pages")

@@ -1,29 +1,22 @@
 """Commands: ``flask noderpc …`` for the current app, and ``noderpc …`` for a store or a home.
 
-Each command imports only what it needs, so that ``noderpc start``, which only supervises
-processes, starts fast and uses little memory.
+Each command imports only what it needs. ``noderpc start`` is imported alone, so that it starts
+fast and uses little memory: neither Flask nor the other commands are imported for it.
 """
 
 import sys
 from collections import Counter
-from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from ..errors import ConfigurationError
-from ..feature import features
 from ..server.output import exit_status
 from .command import Failed
 
+if TYPE_CHECKING:
+    from .app import cli
+    from .node import main
 
-def _load_commands_of_features() -> None:
-    for feature in features():
-        for name in feature.commands:
-            try:
-                import_module(name)
-            except ImportError as error:
-                raise ConfigurationError(
-                    f"the commands {name} of the feature {feature.name!r} can't be imported:"
-                    f" {error}; fix or uninstall the feature"
-                ) from error
+__all__ = ["cli", "main"]
 
 
 def _check_flags() -> None:
@@ -36,17 +29,27 @@ def _check_flags() -> None:
             )
 
 
-try:
-    from . import genesis as genesis
-    from . import store as store
-    from .app import cli
-    from .node import main
-
-    _check_flags()
-    _load_commands_of_features()
-except ConfigurationError as error:
-    # Report the error here, as a broken feature prevents all commands.
+def _exit(error: ConfigurationError) -> None:
+    """Report the error here, as a broken feature prevents all commands."""
     Failed(str(error)).show()
     sys.exit(exit_status(error))
 
-__all__ = ["cli", "main"]
+
+try:
+    from .node import load_commands, main
+
+    _check_flags()
+except ConfigurationError as error:
+    _exit(error)
+
+
+def __getattr__(name: str) -> Any:
+    if name != "cli":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        load_commands()
+    except ConfigurationError as error:
+        _exit(error)
+    from .app import cli
+
+    return cli

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 
 import click
 from flask import Flask, current_app
-from flask.cli import ScriptInfo
+from flask.cli import AppGroup, ScriptInfo
 
-from ..server.banner import Pages, page_sets
+from ..feature import page_sets
+from ..server.banner import Pages
 from ..server.flags import given_settings, host_flags
 from ..server.output import REFUSED, USAGE, LogOptions
 from ..settings import all_settings, shown_setting
-from .command import Failed, GroupedCommand, OneLineAppGroup, log, log_flags
+from .command import Failed, GroupedCommand, OneLineGroup, log, log_flags
 from .maintenance import backup, from_height, prune, verify
 
 if TYPE_CHECKING:
@@ -24,6 +25,11 @@ if TYPE_CHECKING:
     from ..chain.embedded import EmbeddedChain
     from ..feature import PageSet
     from ..mount import Mount
+
+
+class OneLineAppGroup(OneLineGroup, AppGroup):
+    """A group of commands that need an app, with one-line errors."""
+
 
 cli = OneLineAppGroup(
     "noderpc",

@@ -14,7 +14,6 @@ from functools import wraps
 from typing import Any
 
 import click
-from flask.cli import AppGroup
 
 from ..errors import NodeRPCError
 from ..server.output import (
@@ -172,10 +171,6 @@ class OneLineGroup(Command, click.Group):
             hint = f"; did you mean {like[0]!r}?" if like else ""
             ctx.fail(f"no command {name[:80]!r}{hint}")
         return super().resolve_command(ctx, args)
-
-
-class OneLineAppGroup(OneLineGroup, AppGroup):
-    """A group of commands that need an app, with one-line errors."""
 
 
 log = logging.getLogger("flask_noderpc.start")

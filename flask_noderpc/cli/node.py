@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import click
 
-from ..server.banner import page_sets
+from ..errors import ConfigurationError
+from ..feature import features, page_sets
 from ..server.flags import given_settings, node_flags
 from ..server.output import LogOptions
 from ..settings import (
@@ -22,8 +24,42 @@ from ..settings import (
 from .command import VARIABLES, GroupedCommand, OneLineGroup, log, log_flags
 
 
+def load_commands() -> None:
+    """Import all commands, including those of features.
+
+    Raise :exc:`~flask_noderpc.errors.ConfigurationError` if one can't be imported.
+    """
+    for name in (".genesis", ".store"):
+        import_module(name, __package__)
+    for feature in features():
+        for name in feature.commands:
+            try:
+                import_module(name)
+            except ImportError as error:
+                raise ConfigurationError(
+                    f"the commands {name} of the feature {feature.name!r} can't be imported:"
+                    f" {error}; fix or uninstall the feature"
+                ) from error
+
+
+class _NodeGroup(OneLineGroup):
+    """The group of all commands, which imports those in other modules when one of them is
+    called or all are listed."""
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        """Return the command with a name, or ``None``."""
+        if name not in self.commands:
+            load_commands()
+        return super().get_command(ctx, name)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all commands."""
+        load_commands()
+        return super().list_commands(ctx)
+
+
 @click.group(
-    cls=OneLineGroup,
+    cls=_NodeGroup,
     examples=[
         ("noderpc start --dev", "A chain for tests, with an EVM and funded accounts."),
         ("noderpc start --help", "Settings, the usual ones first."),

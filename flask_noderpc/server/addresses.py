@@ -5,18 +5,21 @@ from __future__ import annotations
 
 import os
 import socket
-import ssl
 import stat
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..chain.comet_config import read_file
 from ..errors import ConfigurationError, InvalidSetting, short_repr
 from ..feature import Surface, apis
 from ..settings import Settings
 from ..web.rules.head import is_loopback
+
+if TYPE_CHECKING:
+    import ssl
 
 # Length of the system's queue of connections that are not accepted yet.
 _BACKLOG = 1024
@@ -147,6 +150,8 @@ def _remove_dead(path: str) -> None:
 def tls_context(certificate: str, key: str) -> ssl.SSLContext:
     """Return a TLS context for the files of a certificate and its key; raise
     :exc:`~flask_noderpc.errors.ConfigurationError`."""
+    import ssl
+
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
 
     def refuse() -> str:

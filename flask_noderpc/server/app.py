@@ -11,7 +11,6 @@ import os
 import sys
 import threading
 from collections.abc import Iterable, Mapping
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +18,7 @@ from flask import Flask
 
 from ..errors import ConfigurationError
 from ..extension import NodeRPC
-from ..feature import load
-from .banner import page_sets
+from ..feature import load, page_sets
 from .wsgi import WSGI
 
 
@@ -76,6 +74,8 @@ def export_spans() -> None:
     name = os.environ.get(_VARIABLE) or "none"
     if name == "none":
         return
+    from importlib.metadata import entry_points
+
     found = entry_points(group="opentelemetry_traces_exporter", name=_EXPORTERS.get(name, name))
     try:
         (exporter,) = found

@@ -16,7 +16,7 @@ import click
 from ..backends import stored_identity
 from ..backends.base.location import location_of
 from ..chain.source import ChainSource, Process
-from ..feature import ApplicationKind, PageSet, Surface, apis, features, load
+from ..feature import ApplicationKind, Surface, apis, load, page_sets
 from ..settings import Settings, flag_of
 from .addresses import NODE, Address
 
@@ -49,11 +49,6 @@ class Pages:
     """Paths of the mount's pages."""
     of_features: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Paths of features' pages, such as the explorer, by the name of the page set."""
-
-
-def page_sets() -> dict[str, PageSet]:
-    """Return the page sets of all features, by name."""
-    return {name: pages for each in features() for name, pages in each.page_sets.items()}
 
 
 def pages_of(settings: Settings, chosen: Iterable[str]) -> Pages:

@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,9 +52,7 @@ def main() -> None:
     # Don't collect garbage during imports, which produce none: this takes a tenth of the time.
     gc.disable()
     sys.setswitchinterval(_SWITCH_S)
-    from gevent import monkey
-
-    monkey.patch_all()
+    _apply_patches()
     from . import output
     from .worker_spec import VARIABLE, WorkerSpec, report_ready, report_stored
 
@@ -91,6 +90,21 @@ def main() -> None:
     # Skip the interpreter's finalization, which removes gevent before logging's patched locks;
     # some versions report that as an error.
     os._exit(0)
+
+
+def _apply_patches() -> None:
+    """Apply gevent's patches, without reading the metadata of all installed distributions for
+    each of the 25 patches, in which gevent looks for its plugins."""
+    from importlib import metadata
+
+    from gevent import monkey
+
+    module: Any = metadata
+    find = module.entry_points
+    # gevent calls this function of the module for a few groups.
+    module.entry_points = cache(find().select)
+    monkey.patch_all()
+    module.entry_points = find
 
 
 def _record_stored_height(stored: list[int]) -> None:

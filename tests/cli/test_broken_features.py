@@ -89,10 +89,6 @@ def asked(
             "settings of the feature 'acme': expected a dataclass",
         ),
         (
-            "Feature(name='acme', commands=('acme.missing',))",
-            "the commands acme.missing of the",
-        ),
-        (
             "Feature(name='acme', applications={'kvstore': KIND})",
             "the application 'kvstore' is declared by the core and by the feature 'acme': give",
         ),
@@ -113,6 +109,17 @@ def test_a_broken_feature_is_reported_in_one_line(
     (line,) = done.stderr.splitlines()
     assert line.startswith("Error: ")
     assert error in line
+
+
+def test_broken_commands_of_a_feature_are_reported_by_all_commands_but_start(
+    tmp_path: Path,
+) -> None:
+    feature = "Feature(name='acme', commands=('acme.missing',))"
+
+    done = asked(tmp_path, feature, "--help")
+
+    assert (done.returncode, done.stdout) == (os.EX_CONFIG, "")
+    assert done.stderr.startswith("Error: the commands acme.missing of the feature 'acme'")
 
 
 @pytest.mark.features
