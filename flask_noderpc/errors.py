@@ -89,6 +89,11 @@ class ConfigurationError(NodeRPCError):
     """A setting, a home or a mount is wrong; the message says how to fix it."""
 
 
+def unfit_argument(argument: str, value: object, needed: str) -> ConfigurationError:
+    """Return the error for an argument whose value is not what is ``needed``."""
+    return ConfigurationError(f"{argument}: {needed}, got {short_repr(value)}")
+
+
 class InvalidSetting(ConfigurationError):
     """The value of a setting is wrong with any store, home and machine."""
 

@@ -92,6 +92,15 @@ def test_an_import_loads_neither_gevent_nor_a_test_runner(module: str) -> None:
     assert loaded(module, {"gevent", "_pytest"}) == []
 
 
+def test_the_blueprint_loads_what_a_mount_needs_when_it_is_registered() -> None:
+    unwanted = {
+        *("marshmallow", "cryptography", "wsproto", "msgspec", "sqlite3", "asyncio"),
+        *("urllib3", "flask_noderpc.mount", "flask_noderpc.wire", "flask_noderpc.chain"),
+    }
+
+    assert loaded("flask_noderpc.extension", unwanted) == []
+
+
 @pytest.mark.features
 def test_the_plugins_load_no_more_than_pytest_does() -> None:
     modules = (plugin.__name__, *plugin.pytest_plugins)
