@@ -21,7 +21,7 @@ from ..process import Server, free_port, served
 FLASK = "Flask"
 START_COMMAND = "noderpc start"
 WAYS = (FLASK, START_COMMAND)
-START = [sys.executable, "-c", "from flask_noderpc.cli import main; main()", "start"]
+START = [sys.executable, "-m", "flask_noderpc", "start"]
 # Settings that equal CometBFT's, and bounds that are raised on both sides.
 COMMON = {"dialect": "comet-0.38", "max_batch": 100, "max_subscription_clients": 1000}
 

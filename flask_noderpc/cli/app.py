@@ -253,7 +253,7 @@ def start_app(mount: str, logs: LogOptions, **given: str | None) -> None:
     rule = next(_app().url_map.iter_rules(f"{mount}.rpc")).rule
     base = rule.rstrip("/")
     values, written = given_settings(given)
-    spec = WorkerSpec(-1, app=import_path, mount=mount, settings=values, logs=logs)
+    spec = WorkerSpec(app=import_path, mount=mount, settings=values, logs=logs)
     serve_app(spec, found, base, written, _pages(mount))
 
 

@@ -93,7 +93,7 @@ def serve_own_chain(
         _check_store(store.path, settings.application, settings.chain_id)
         for check in filter(None, (api.check for api in apis())):
             load(check)(settings)
-    spec = WorkerSpec(-1, settings=given, folder=str(folder), pages=tuple(pages), logs=logs)
+    spec = WorkerSpec(settings=given, folder=str(folder), pages=tuple(pages), logs=logs)
     with watched as changes:
 
         def show(bound: Bound) -> Banner:
@@ -200,15 +200,14 @@ def _serve(
         processes = tuple(
             source.processes() if source else _own_processes(settings, is_app=bool(spec.app))
         )
-        specs = tuple(_worker_specs(replace(spec, listeners=listeners), processes))
-        metrics_folder = ""
         if settings.metrics:
             # Use a new folder, so that counters of earlier runs are not included.
-            metrics_folder = stack.enter_context(TemporaryDirectory(prefix="noderpc-metrics-"))
+            folder = stack.enter_context(TemporaryDirectory(prefix="noderpc-metrics-"))
+            spec = replace(spec, metrics=folder)
+        specs = tuple(_worker_specs(replace(spec, listeners=listeners), processes))
         Supervisor(
             specs,
             lambda: _announce(replace(show(bound), processes=processes), spec.logs),
-            metrics_folder,
             changes,
         ).run()
 

@@ -4,19 +4,18 @@ all."""
 from __future__ import annotations
 
 import logging
-import os
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ..shared import Counters, counter_file
+from . import launch
 from .output import FAILED, WorkerFailed
-from .worker_spec import VARIABLE, Reports, WorkerSpec
+from .worker_spec import Reports, WorkerSpec
 
 log = logging.getLogger("flask_noderpc.start")
 
@@ -28,14 +27,6 @@ _PATIENCE_S = 15.0
 # Maximum number of consecutive processes that may end before one is ready.
 _MAX_FAILURES = 5
 _MAX_PAUSE_S = 10.0
-# Settings of glibc's malloc; mallopt(3). By default, glibc raises both thresholds to the size
-# of the largest freed block, and large bodies then fragment a heap that never shrinks. One
-# arena is enough, as the GIL serializes threads. Values in the environment take precedence.
-_MALLOC = {
-    "MALLOC_ARENA_MAX": "1",
-    "MALLOC_MMAP_THRESHOLD_": "131072",
-    "MALLOC_TRIM_THRESHOLD_": "131072",
-}
 
 
 @dataclass(slots=True)
@@ -60,7 +51,7 @@ class Supervisor:
     """Parent of a node's processes, which serves nothing itself.
 
     ``plans`` are the specs of the processes. ``when_ready`` is called once, when all processes
-    are ready. ``metrics`` is the folder in which they share metrics, or empty. ``changes``
+    are ready. ``changes``
     returns changed settings, for which the serving processes are replaced one by one.
     """
 
@@ -68,11 +59,10 @@ class Supervisor:
         self,
         plans: Sequence[WorkerSpec],
         when_ready: Callable[[], None],
-        metrics: str = "",
         changes: Callable[[], Mapping[str, Any]] = dict,
     ) -> None:
         self._when_ready: Callable[[], None] | None = when_ready
-        self._metrics, self._changes = metrics, changes
+        self._changes = changes
         self._asked_at = 0.0
         self._changed: Mapping[str, Any] = {}
         # The system closes this socket when this process ends in any way, and its children end
@@ -81,9 +71,7 @@ class Supervisor:
         self._reports = Reports(self._own)
         self._file = counter_file(len(plans))
         self._counters = Counters(self._file)
-        self._plans = [
-            replace(spec, watched=self._theirs.fileno(), counters=self._file) for spec in plans
-        ]
+        self._plans = plans
         self._children: list[_Child] = []
         self._ending = False
         self._signal = 0
@@ -150,19 +138,8 @@ class Supervisor:
 
     def _start(self, spec: WorkerSpec) -> subprocess.Popen[bytes]:
         descriptors = [each.descriptor for each in spec.listeners]
-        environment = {**_MALLOC, **os.environ, VARIABLE: spec.encode()}
-        if self._metrics:
-            environment["PROMETHEUS_MULTIPROC_DIR"] = self._metrics
-        return subprocess.Popen(
-            # Without an app, don't import modules from the current folder (-P).
-            [sys.executable, *([] if spec.app else ["-P"]), "-m", f"{__package__}.worker"],
-            env=environment,
-            pass_fds=[spec.watched, spec.counters, *descriptors],
-            stdin=subprocess.DEVNULL,
-            # In another session, a Ctrl-C in the terminal only reaches the parent, which stops
-            # its processes.
-            start_new_session=True,
-        )
+        descriptors = [self._theirs.fileno(), self._file, *descriptors]
+        return launch.start(spec.encode(), descriptors, has_app=bool(spec.app))
 
     def _check_child(self, child: _Child) -> None:
         has_ended = child.process.poll() is not None
@@ -195,11 +172,11 @@ class Supervisor:
         child.restart_at = time.monotonic() + pause
         # The others then accept connections without regard to this process.
         self._counters.close(child.spec.row)
-        if self._metrics:
+        if child.spec.metrics:
             from prometheus_client.multiprocess import mark_process_dead
 
             # Remove the process's gauges from the metrics.
-            mark_process_dead(child.process.pid, self._metrics)
+            mark_process_dead(child.process.pid, child.spec.metrics)
 
     def _replace(self, child: _Child) -> None:
         self._reports.forget(child.process.pid)

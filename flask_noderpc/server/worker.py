@@ -1,5 +1,5 @@
-"""One process of a node: ``python -m flask_noderpc.server.worker``, with a
-:class:`~flask_noderpc.server.worker_spec.WorkerSpec`.
+"""One process of a node: ``python -m flask_noderpc.server.worker FD``, which gets a
+:class:`~flask_noderpc.server.worker_spec.WorkerSpec` at the socket with this file descriptor.
 
 The process applies gevent's patches, serves its sockets until a signal or the end of its
 parent, and then shuts down gracefully.
@@ -18,6 +18,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,16 +48,21 @@ _LOOK_S = 0.02
 _SWITCH_S = 0.0005
 
 
+# Modules that a process without an app imports while it waits for its spec.
+_NEEDED = ("flask", *(f"flask_noderpc.{name}" for name in ("mounting", "server.app")))
+_NEEDED += tuple(f"flask_noderpc.server.{name}" for name in ("places", "direct", "server"))
+
+
 def main() -> None:
-    """Apply gevent's patches, and serve the spec in the environment."""
+    """Apply gevent's patches, receive the spec, and serve it."""
     # Don't collect garbage during imports, which produce none: this takes a tenth of the time.
     gc.disable()
     sys.setswitchinterval(_SWITCH_S)
     _apply_patches()
+    spec = _received(socket.socket(fileno=int(sys.argv[1])))
     from . import output
-    from .worker_spec import VARIABLE, WorkerSpec, report_ready, report_stored
+    from .worker_spec import report_ready, report_stored
 
-    spec = WorkerSpec.decode(os.environ.pop(VARIABLE))
     output.configure(spec.logs)
     # The parent process logs the development accounts once for all.
     logging.getLogger("flask_noderpc.dev.accounts").disabled = True
@@ -105,6 +111,31 @@ def _apply_patches() -> None:
     module.entry_points = cache(find().select)
     monkey.patch_all()
     module.entry_points = find
+
+
+def _received(channel: socket.socket) -> WorkerSpec:
+    """Return the spec from the parent process, and import needed modules until it arrives; exit
+    if the parent ends before."""
+    from ..concurrency import has_input
+    from . import launch
+
+    with channel:
+        for name in _NEEDED:
+            if has_input(channel):
+                break
+            # An error is raised again where the module is used, and reported there.
+            with suppress(Exception):
+                import_module(name)
+        text, descriptors = launch.receive(channel)
+    if not text:
+        sys.exit(0)
+    from .worker_spec import WorkerSpec
+
+    spec = WorkerSpec.decode(text, descriptors)
+    if spec.metrics:
+        # prometheus_client reads this variable when it is imported.
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = spec.metrics
+    return spec
 
 
 def _record_stored_height(stored: list[int]) -> None:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field, replace
 from typing import Any
 
 from .. import jsoncodec
 from ..errors import NodeRPCError
 from .output import LogOptions, WorkerFailed, exit_status
-
-VARIABLE = "NODERPC_SERVE"
-"""Environment variable that holds a worker's spec."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +29,6 @@ class Listener:
 class WorkerSpec:
     """Spec of one process: its app, its sockets and its settings."""
 
-    watched: int
-    """Descriptor of a socket to the parent: it carries reports, and the other end is closed
-    when the parent ends."""
-    counters: int = -1
-    """Descriptor of the :func:`~flask_noderpc.shared.counter_file` of the node."""
     row: int = 0
     """This process's row in the counters."""
     processes: int = 1
@@ -54,15 +47,31 @@ class WorkerSpec:
     restarted: bool = False
     """True if a predecessor was ready: then this process serves even if the node can't start,
     so that clients get the error."""
+    metrics: str = ""
+    """Folder in which the processes share metrics; empty without metrics."""
+    executors: tuple[tuple[str, ...], ...] = ()
+    """Commands of executor processes that the process starts before anything else."""
+    watched: int = -1
+    """Descriptor of a socket to the parent: it carries reports, and the other end is closed
+    when the parent ends."""
+    counters: int = -1
+    """Descriptor of the :func:`~flask_noderpc.shared.counter_file` of the node."""
 
-    def encode(self) -> str:
+    def encode(self) -> bytes:
         """Return the spec as JSON."""
-        return jsoncodec.encode(self).decode()
+        return jsoncodec.encode(self)
 
     @classmethod
-    def decode(cls, text: str) -> WorkerSpec:
-        """Return the spec from the JSON of :meth:`encode`."""
-        return jsoncodec.decode(text.encode(), cls)
+    def decode(cls, text: bytes, descriptors: Sequence[int]) -> WorkerSpec:
+        """Return the spec from the JSON of :meth:`encode`, with this process's copies of the
+        descriptors of ``watched``, ``counters`` and the listeners."""
+        spec = jsoncodec.decode(text, cls)
+        watched, counters, *sockets = descriptors
+        listeners = (
+            replace(each, descriptor=descriptor)
+            for each, descriptor in zip(spec.listeners, sockets, strict=True)
+        )
+        return replace(spec, watched=watched, counters=counters, listeners=tuple(listeners))
 
 
 _END = b"\0"

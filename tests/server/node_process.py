@@ -16,7 +16,7 @@ from tests.helpers.until import PATIENCE
 
 from ..helpers.http import get
 
-COMMAND = [sys.executable, "-c", "from flask_noderpc.cli import main; main()", "start"]
+COMMAND = [sys.executable, "-m", "flask_noderpc", "start"]
 ANY_PORTS = (
     *("--rpc.laddr", "tcp://127.0.0.1:0"),
     *("--api.address", "tcp://127.0.0.1:0"),

@@ -20,7 +20,8 @@ from click.testing import CliRunner
 from web3 import HTTPProvider, Web3
 
 from flask_noderpc.cli import main
-from flask_noderpc.server.worker_spec import VARIABLE, WorkerSpec
+from flask_noderpc.server import launch
+from flask_noderpc.server.worker_spec import WorkerSpec
 
 from ..helpers.http import get
 from ..helpers.raw_http import connect
@@ -349,12 +350,8 @@ def _height(node: Node) -> int:
 def test_a_process_ends_with_a_parent_that_has_not_read_its_word(tmp_path: Path) -> None:
     own, theirs = socket.socketpair()
     settings = {"database": str(tmp_path / "chain.db"), "produce": False}
-    plan = WorkerSpec(theirs.fileno(), settings=settings, folder=str(tmp_path))
-    with subprocess.Popen(
-        [sys.executable, "-m", "flask_noderpc.server.worker"],
-        env={**os.environ, VARIABLE: plan.encode()},
-        pass_fds=[theirs.fileno()],
-    ) as process:
+    spec = WorkerSpec(settings=settings, folder=str(tmp_path))
+    with launch.start(spec.encode(), [theirs.fileno()], has_app=False) as process:
         theirs.close()
         try:
             # The process reports that it is ready, which its parent never reads.
