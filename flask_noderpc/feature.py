@@ -145,6 +145,9 @@ class ApplicationKind:
     dev_accounts: str = ""
     """Subclass of :class:`~flask_noderpc.chain.source.DevAccounts` with the funded accounts of
     NODERPC_DEV, which is refused if this is empty."""
+    executor: str = ""
+    """Function that returns the command of the executor process that a new block needs, which
+    ``noderpc start`` starts at once. Its arguments are the settings and the store's path."""
     state_key: bytes = b""
     """A key that only this application's chains have in their committed state."""
     blocks_needed: int = 1

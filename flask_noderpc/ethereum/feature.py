@@ -10,6 +10,7 @@ from .settings import EthereumSettings
 _EVM = ApplicationKind(
     make="flask_noderpc.ethereum.application.from_settings:evm",
     dev_accounts="flask_noderpc.ethereum.application.dev:EvmDevAccounts",
+    executor="flask_noderpc.ethereum.application.commands:at_start",
     # The next block needs the state of the latest one, and BLOCKHASH reads 256 before that.
     state_key=b"evm",
     blocks_needed=257,

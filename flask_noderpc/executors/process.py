@@ -21,6 +21,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import fields
 from functools import cache
 from io import BytesIO
@@ -55,6 +56,17 @@ ANSWERS_S = 300.0
 _STACK_BYTES = 8 << 20
 
 
+_Begun = tuple[subprocess.Popen[bytes], socket.socket]
+_early: dict[tuple[str, ...], _Begun | None] = {}
+
+
+def start_early(command: tuple[str, ...]) -> None:
+    """Start a process, which the first :class:`Executor` with the same command uses."""
+    # A failure is reported when the process is needed.
+    with suppress(OSError):
+        _early[command] = _begun(command)
+
+
 class Executor:
     """Handle of an executor process, with the socket to it."""
 
@@ -62,7 +74,8 @@ class Executor:
         """Start the process; raise :exc:`~flask_noderpc.errors.ExecutorDied`."""
         self._answer = answer
         try:
-            self._process, self._socket = _begun(command)
+            early = _early.pop(tuple(command), None)
+            self._process, self._socket = early or _begun(command)
         except OSError as error:
             # The machine has no memory or no file descriptors left.
             log.warning(
@@ -142,7 +155,7 @@ class Executor:
         self._process.wait()
 
 
-def _begun(command: Sequence[str]) -> tuple[subprocess.Popen[bytes], socket.socket]:
+def _begun(command: Sequence[str]) -> _Begun:
     ours, theirs = socket.socketpair()
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     with theirs:

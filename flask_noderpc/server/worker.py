@@ -196,10 +196,26 @@ def _app(spec: WorkerSpec) -> Flask:
         app = ScriptInfo(app_import_path=spec.app).load_app()
         _show_address(app, spec)
         return app
+    _start_executor(spec)
     from .app import export_spans, node_app
 
     export_spans()
     return node_app(Path(spec.folder), spec.settings, pages=spec.pages)
+
+
+def _start_executor(spec: WorkerSpec) -> None:
+    """Start the executor process of the application's blocks, which gets ready while this
+    process imports the rest."""
+    from ..chain.source import chain_source
+    from ..executors.process import start_early
+    from ..feature import application_kinds, load
+    from ..settings import read_settings
+
+    settings = read_settings({}, spec.settings)
+    path = str(settings.database)
+    command = application_kinds()[settings.application].executor
+    if command and settings.produce and not chain_source(settings, path):
+        start_early(load(command)(settings, path))
 
 
 def _show_address(app: Flask, spec: WorkerSpec) -> None:

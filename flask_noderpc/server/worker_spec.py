@@ -49,8 +49,6 @@ class WorkerSpec:
     so that clients get the error."""
     metrics: str = ""
     """Folder in which the processes share metrics; empty without metrics."""
-    executors: tuple[tuple[str, ...], ...] = ()
-    """Commands of executor processes that the process starts before anything else."""
     watched: int = -1
     """Descriptor of a socket to the parent: it carries reports, and the other end is closed
     when the parent ends."""

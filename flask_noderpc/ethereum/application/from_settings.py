@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
-from pathlib import Path
 from urllib.parse import urlsplit
 
 from ...backends.base.application import AppState
-from ...backends.base.location import location_of
 from ...errors import ConfigurationError, InvalidSetting
 from ...feature import features, load
 from ...lru import CacheMemory
@@ -18,6 +16,7 @@ from ..api import check_fork
 from ..domain.forks import fork_named
 from ..settings import EthereumSettings, caps_tx_gas, records_calls, takes_unprotected_txs
 from .application import EvmApplication
+from .commands import fork_cache
 from .forked import ForkedChain
 from .state import ChainRules, EvmRuntime, ExecutionLimits, fork_point
 
@@ -27,8 +26,7 @@ def _fork(settings: Settings, path: str) -> Callable[[AppState], ForkedChain] | 
     node yet."""
     own = settings.of(EthereumSettings)
     check_fork(settings)
-    folder = location_of(path).folder or (settings.home and Path(settings.home))
-    cache = Path(own.fork_cache) if own.fork_cache else folder and folder / "fork.jsonl"
+    cache = fork_cache(settings, path)
     if not cache:
         if own.fork_url:
             raise InvalidSetting(

@@ -6,13 +6,11 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from ...backends.base.application import AppState
-from ...backends.base.location import url_store
 from ...errors import InvalidBlock, ResultNotFound
-from ...executors.pool import Executors, module_command
+from ...executors.pool import Executors
 from ...executors.process import refuse_questions
 from ...lru import CacheMemory, LRUCache
 from ...protocol.secp256k1eth import keccak
@@ -24,6 +22,7 @@ from ..protocol import accounts, rlp
 from ..protocol.trie import NodeMissing, Record
 from ..protocol.validity import INITIAL_BASE_FEE, next_base_fee
 from ..state import EvmState
+from . import commands
 from .forked import ForkedChain
 
 log = logging.getLogger(__name__)
@@ -244,10 +243,6 @@ def _weight(record: bytes) -> int:
 
 T = TypeVar("T")
 
-# Niceness of the processes for calls: on a busy machine, the server gets three times the CPU
-# share of such a process. With 19, a call would wait up to a second beside a busy process.
-_NICENESS = 5
-
 
 @dataclass(frozen=True, slots=True)
 class ExecutionLimits:
@@ -284,13 +279,13 @@ class EvmRuntime(EvmState):
         self._state, self._limits, self._fork = state, limits, fork
         self.rules = ChainRules()
         self.memory = memory or CacheMemory()
-        arguments = _absolute(store), str(self.memory.limit), str(int(fork is not None))
-        command = module_command(f"{__package__}.executor", *arguments)
-        answer = fork.get if fork else refuse_questions
-        self._calls = Executors(
-            (*command, str(_NICENESS), "0"), limits.executors, limits.waiting, answer
+        is_forked, answer = fork is not None, fork.get if fork else refuse_questions
+        calls = commands.for_calls(store, self.memory.limit, is_forked=is_forked)
+        self._calls = Executors(calls, limits.executors, limits.waiting, answer)
+        blocks = commands.for_blocks(
+            store, self.memory.limit, is_forked=is_forked, keeps_names=keeps_names
         )
-        self._blocks = Executors((*command, "0", str(int(keeps_names))), 1, 1, answer)
+        self._blocks = Executors(blocks, 1, 1, answer)
         self._node_store = CachedNodeStore(self._read, self.memory)
 
     def root(self, height: int) -> bytes:
@@ -356,12 +351,3 @@ class EvmRuntime(EvmState):
         self._blocks.close()
         if self._fork is not None:
             self._fork.close()
-
-
-def _absolute(store: str) -> str:
-    """Return an absolute file name, URI or URL, which does not depend on the current
-    directory."""
-    if url_store(store):
-        return store
-    scheme = "file:" if store.startswith("file:") else ""
-    return f"{scheme}{Path(store.removeprefix(scheme)).absolute()}"
