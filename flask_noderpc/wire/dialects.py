@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from http import HTTPStatus
+from importlib import import_module
 from operator import attrgetter
+from typing import ClassVar
 
 from ..domain import abci, genesis, network, responses
 from ..domain import events as event_data
@@ -12,10 +15,6 @@ from ..domain.validator import ED25519, PublicKey
 from ..domain.validator import Validator as Member
 from ..errors import Forbidden, InvalidParams, InvalidSetting, MethodNotFound, NotFound, Refused
 from . import common
-from .comet.v037 import COMET_034, COMET_037
-from .comet.v038 import COMET_038
-from .comet.v039 import COMET_039, COMET_040
-from .comet.v1 import COMET_1
 from .consensus_schemas import ConsensusState, consensus_dump
 from .dialect import Behaviours, Dialect
 from .document_schemas import (
@@ -242,18 +241,32 @@ DOCUMENT = Dialect(
 )
 
 
-DIALECTS: dict[str, Dialect] = {
-    dialect.name: dialect
-    for dialect in (
-        DOCUMENT,
-        COMET_034,
-        COMET_037,
-        COMET_038,
-        COMET_039,
-        COMET_040,
-        COMET_1,
-    )
-}
+class _Dialects(Mapping[str, Dialect]):
+    """Dialects by name, each of which is imported when it is first used: a mount has one."""
+
+    _places: ClassVar = {
+        "document": (__name__, "DOCUMENT"),
+        "comet-0.34": (f"{__package__}.comet.v037", "COMET_034"),
+        "comet-0.37": (f"{__package__}.comet.v037", "COMET_037"),
+        "comet-0.38": (f"{__package__}.comet.v038", "COMET_038"),
+        "comet-0.39": (f"{__package__}.comet.v039", "COMET_039"),
+        "comet-0.40": (f"{__package__}.comet.v039", "COMET_040"),
+        "comet-1.0": (f"{__package__}.comet.v1", "COMET_1"),
+    }
+
+    def __getitem__(self, name: str) -> Dialect:
+        module, member = self._places[name]
+        found: Dialect = getattr(import_module(module), member)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+
+DIALECTS = _Dialects()
 
 
 def dialect_named(name: str, setting: str = "NODERPC_DIALECT") -> Dialect:

@@ -14,7 +14,6 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import NamedTuple
 
-from Crypto.Hash import RIPEMD160
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import Prehashed, encode_dss_signature
@@ -59,6 +58,9 @@ def _sha256(data: bytes) -> bytes:
 
 
 def _ripemd160(data: bytes) -> bytes:
+    # Few contracts call it, and its import takes a tenth of an executor's start.
+    from Crypto.Hash import RIPEMD160
+
     return RIPEMD160.new(data).digest().rjust(32, b"\0")
 
 
