@@ -102,8 +102,8 @@ def served(
     environment: Mapping[str, str] | None = None,
     cores: str = "0",
 ) -> Iterator[Server]:
-    """Run a program, by default on the first core; yield it stopped, once it listens at a
-    port."""
+    """Run a program on some cores, as taskset names them; yield it stopped, once it listens at
+    a port."""
     with TemporaryFile() as said:
         process = subprocess.Popen(
             ["taskset", "-c", cores, *words],

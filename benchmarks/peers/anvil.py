@@ -1,4 +1,4 @@
-"""Anvil with a block each second."""
+"""Anvil with a block each second, or one for each transaction."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ NAME = "anvil"
 
 
 @contextmanager
-def anvil(chain_id: int) -> Iterator[Server]:
-    """Run anvil with a new chain; raise :exc:`MissingError`."""
+def anvil(chain_id: int, *, block_time: bool = True, cores: str = "0") -> Iterator[Server]:
+    """Run anvil with a new chain; raise :exc:`MissingError`. Without ``block_time``, each
+    transaction is mined at once."""
     if not ANVIL.exists():
         raise MissingError("run `npm ci` in tests/clients/ethereum, on Linux")
     port = free_port()
-    flags = ["--port", str(port), "--chain-id", str(chain_id), "--block-time", "1", "--silent"]
-    with served([ANVIL, *flags], port) as server:
+    flags = ["--port", str(port), "--chain-id", str(chain_id), "--silent"]
+    flags += ["--block-time", "1"] if block_time else []
+    with served([ANVIL, *flags], port, cores=cores) as server:
         yield server

@@ -49,7 +49,8 @@ def _flask(folder: Path, settings: dict[str, Any]) -> Iterator[Server]:
 
 @contextmanager
 def noderpc_start(folder: Path, settings: dict[str, Any], cores: str = "0") -> Iterator[Server]:
-    """Run ``noderpc start``, with one worker unless the settings have another number."""
+    """Run ``noderpc start``, by default on the first core, and with one worker unless the
+    settings have another number."""
     ports = {
         name: free_port() for name in ("rpc_laddr", "json_rpc_address", "json_rpc_ws_address")
     }

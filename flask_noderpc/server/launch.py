@@ -1,8 +1,7 @@
-"""Start of worker processes, of which one may be started before its spec is known.
+"""Start of worker processes, which get their specs and their sockets over a socket.
 
-A process gets its spec and its sockets over a socket. So ``noderpc start`` can start the first
-process before anything else: the process imports what it needs while the command reads its
-settings. This module imports nothing of the package.
+So ``noderpc start`` can start the first process before anything else. This process imports what
+it needs while the command reads its settings. This module imports nothing of the package.
 """
 
 from __future__ import annotations

@@ -86,8 +86,7 @@ class Supervisor:
             # background job, as geth and CometBFT do (Go: signal.Notify).
             if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN
         }
-        # Ignore these signals, as nodes do (CometBFT and geth don't handle them); child
-        # processes inherit this.
+        # Ignore these signals, as nodes do (CometBFT and geth don't handle them).
         before |= {
             number: signal.signal(number, signal.SIG_IGN)
             for number in (signal.SIGUSR1, signal.SIGUSR2)

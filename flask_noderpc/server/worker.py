@@ -58,6 +58,9 @@ def main() -> None:
     # Don't collect garbage during imports, which produce none: this takes a tenth of the time.
     gc.disable()
     sys.setswitchinterval(_SWITCH_S)
+    # Ignore these signals, as nodes do; executor processes inherit this.
+    for number in (signal.SIGUSR1, signal.SIGUSR2):
+        signal.signal(number, signal.SIG_IGN)
     _apply_patches()
     spec = _received(socket.socket(fileno=int(sys.argv[1])))
     from . import output

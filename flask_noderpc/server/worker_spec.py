@@ -48,7 +48,7 @@ class WorkerSpec:
     """True if a predecessor was ready: then this process serves even if the node can't start,
     so that clients get the error."""
     metrics: str = ""
-    """Folder in which the processes share metrics; empty without metrics."""
+    """Folder of the metrics that the processes share; empty without metrics."""
     watched: int = -1
     """Descriptor of a socket to the parent: it carries reports, and the other end is closed
     when the parent ends."""

@@ -111,11 +111,37 @@ def test_a_worker_ends_when_its_parent_was_killed_early(
     port = free_port()
     flags = ("--home", str(tmp_path), "--rpc.laddr", f"tcp://127.0.0.1:{port}")
     with started(tmp_path, command=[*COMMAND, *flags]) as node:
-        until(lambda: bool(node.children()), "its process")
+        # The process gets its spec before it creates the store.
+        until((tmp_path / "data" / "noderpc.db").exists, "its store")
         node.tell(signal.SIGSTOP)
         until(lambda: has_listener(port), "that it serves")
         node.end(signal.SIGKILL)
         until(lambda: not has_listener(port), "its end")
+
+
+def test_a_process_ends_when_its_parent_was_killed_before_it_got_its_spec(
+    tmp_path: Path,
+) -> None:
+    with started(tmp_path) as node:
+        until(lambda: bool(node.children()), "its process")
+        children = node.children()
+        node.end(signal.SIGKILL)
+        until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in children), "its end")
+
+
+def executors(node: Node) -> list[str]:
+    """Return the PIDs of the executor processes of a node with one worker."""
+    (worker,) = node.children()
+    threads = Path(f"/proc/{worker}/task").glob("*/children")
+    return [pid for thread in threads for pid in thread.read_text().split()]
+
+
+def test_the_executor_that_was_started_early_runs_the_blocks(tmp_path: Path) -> None:
+    with started(tmp_path, "--dev", "--block-interval", "0.05", "--empty-blocks") as node:
+        node.until_up()
+        until(lambda: node.height() > 1, "blocks")
+        # One executor runs blocks, and one calls.
+        until(lambda: len(executors(node)) == 2, "the executor of calls")
 
 
 def point(link: Path, folder: Path) -> None:
