@@ -153,12 +153,20 @@ class ParamLoader(Generic[P]):
     ) -> None:
         self._params = params
         self._rules = rules
-        self.specs = specs(params)
-        self._names = (*(spec.wire for spec in self.specs), *ignored)
+        self._ignored = ignored
+
+    def __getattr__(self, name: str) -> Any:
+        """Return an attribute that is computed at the first call: most of the routes of a mount
+        are never called, and the dataclasses of their parameters are then not generated."""
+        if name not in ("specs", "_names", "_readers"):
+            raise AttributeError(name)
+        self.specs: tuple[ParamSpec, ...] = specs(self._params)
+        self._names = (*(spec.wire for spec in self.specs), *self._ignored)
         self._readers = tuple(
-            (position, spec, rules.reader(spec.kind))
+            (position, spec, self._rules.reader(spec.kind))
             for position, spec in enumerate(self.specs)
         )
+        return vars(self)[name]
 
     def from_uri(self, values: Mapping[str, str]) -> P:
         """Return the parameters from the values of a URI by name."""
