@@ -6,7 +6,7 @@ import os
 import socket
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .. import jsoncodec
