@@ -4,6 +4,7 @@ all."""
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import socket
 import subprocess
