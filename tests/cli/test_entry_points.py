@@ -143,7 +143,7 @@ def test_help_of_start_shows_the_kind_of_each_value() -> None:
         "--dev True to",
         "--metrics True to",
         "--home PATH",
-        "--workers INTEGER",
+        "--workers [auto|INTEGER]",
         "--max-batch INTEGER",
         "--max-body-bytes BYTES",
         "--block-interval SECONDS",

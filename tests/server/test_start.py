@@ -22,6 +22,7 @@ from web3 import HTTPProvider, Web3
 from flask_noderpc.cli import main
 from flask_noderpc.server import launch
 from flask_noderpc.server.worker_spec import WorkerSpec
+from flask_noderpc.shared import counter_file
 
 from ..helpers.http import get
 from ..helpers.raw_http import connect
@@ -351,8 +352,10 @@ def test_a_process_ends_with_a_parent_that_has_not_read_its_word(tmp_path: Path)
     own, theirs = socket.socketpair()
     settings = {"database": str(tmp_path / "chain.db"), "produce": False}
     spec = WorkerSpec(settings=settings, folder=str(tmp_path))
-    with launch.start(spec.encode(), [theirs.fileno()], has_app=False) as process:
+    counters = counter_file(1)
+    with launch.start(spec.encode(), [theirs.fileno(), counters], has_app=False) as process:
         theirs.close()
+        os.close(counters)
         try:
             # The process reports that it is ready, which its parent never reads.
             assert select.select([own], [], [], PATIENCE)[0]
