@@ -1,4 +1,4 @@
-"""Where the time of a call goes that is not cached: ``python -m benchmarks.layers``.
+"""Costs of a call that is not cached, by layer: ``python -m benchmarks.layers``.
 
 Prints, for each call, the microseconds of processor time of its handler (with its reads of the
 store), of encoding its result, of the rest of the dispatcher, and of the server's HTTP without
