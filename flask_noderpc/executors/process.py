@@ -193,8 +193,7 @@ class _Reducers(dict[type, Callable[[Any], Any]]):
     """
 
     def __missing__(self, kind: type) -> Callable[[Any], Any]:
-        # The standard library only generates this method for frozen dataclasses with slots.
-        if getattr(kind.__getstate__, "__module__", "") != "dataclasses":
+        if not _is_standard(kind):
             return copyreg.dispatch_table[kind]
         names = tuple(field.name for field in fields(kind))
 
@@ -206,6 +205,19 @@ class _Reducers(dict[type, Callable[[Any], Any]]):
 
 
 _REDUCERS = _Reducers()
+
+
+def _is_standard(kind: Any) -> bool:
+    """Return true for a frozen dataclass with a slot for each field, which is made and pickled
+    by the methods that the standard library generates."""
+    generated = vars(kind).get("__getstate__"), vars(kind).get("__setstate__")
+    return (
+        all(getattr(each, "__module__", "") == "dataclasses" for each in generated)
+        and kind.__new__ is object.__new__
+        and kind.__reduce__ is object.__reduce__
+        and kind.__reduce_ex__ is object.__reduce_ex__
+        and all(hasattr(getattr(kind, field.name), "__set__") for field in fields(kind))
+    )
 
 
 def _rebuilt(kind: Any, values: Sequence[object]) -> object:

@@ -47,6 +47,11 @@ class CachedResult(NamedTuple):
         return self.version == version
 
 
+# Seconds for which a call waits for an equal one. That one may wait in the queue of its own
+# client.
+_PATIENCE_S = 1.0
+
+
 class _Run:
     """A running computation, and the calls that wait for its result."""
 
@@ -67,7 +72,7 @@ class _Run:
         self.waiting.append(event)
         # The run may have ended before the event was in the list.
         if not self.has_ended:
-            event.wait()
+            event.wait(_PATIENCE_S)
 
 
 class Running:
@@ -82,8 +87,8 @@ class Running:
 
     def shared(self, key: Hashable, compute: Callable[[], CachedResult]) -> CachedResult:
         """Return the result of the computation with this key that is running, else of
-        ``compute``. A result with marks is not shared, nor is an error, which may be due to
-        the limits of one client."""
+        ``compute``. A result with marks is not shared, nor one that takes longer than a second,
+        nor an error, which may be due to the limits of one client."""
         run = self._runs.get(key)
         if run is not None:
             run.wait()
@@ -94,7 +99,7 @@ class Running:
             run.result = compute()
             return run.result
         finally:
-            # Two threads may have begun at once.
+            # Two threads may have begun at once: each wakes the calls that wait for it.
             self._runs.pop(key, None)
             run.end()
 

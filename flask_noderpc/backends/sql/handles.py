@@ -141,13 +141,13 @@ class Readers(ABC, Generic[R]):
         self._idle: deque[R] = deque()
         self._closed = False
         # No lock guards these, as each read uses them: a read adds itself before it looks
-        # whether reads are suspended, and a list or dict changes in one step.
+        # whether reads are suspended, and the GIL makes each change of a list or dict atomic.
         self._busy: list[int] = []
         """Threads that hold a connection, once for each connection."""
         self._views: dict[int, R] = {}
         """Snapshots that all queries of a thread use, by thread."""
         self._suspended = False
-        self._ended = threading.Condition()
+        self._changed = threading.Condition()
 
     @abstractmethod
     def _connect(self) -> R:
@@ -175,14 +175,14 @@ class Readers(ABC, Generic[R]):
             raise
 
     def _await_resumption(self, thread: int) -> None:
-        with self._ended:
+        with self._changed:
             self._busy.remove(thread)
+            self._changed.notify_all()
             try:
                 # Do not block a thread that already holds a connection: it could never return
                 # that one.
                 while self._suspended and thread not in self._busy:
-                    self._ended.notify_all()
-                    self._ended.wait()
+                    self._changed.wait()
             finally:
                 self._busy.append(thread)
 
@@ -295,22 +295,22 @@ class Readers(ABC, Generic[R]):
     def _leave(self) -> None:
         self._busy.remove(threading.get_ident())
         if self._suspended:
-            with self._ended:
-                self._ended.notify_all()
+            with self._changed:
+                self._changed.notify_all()
 
     def suspend(self, timeout_s: float) -> bool:
         """Block new reads and close the connections; return true if all reads have ended."""
-        with self._ended:
+        with self._changed:
             self._suspended = True
-            quiet = self._ended.wait_for(lambda: not self._busy, timeout_s)
+            quiet = self._changed.wait_for(lambda: not self._busy, timeout_s)
         self._close_idle()
         return quiet
 
     def resume(self) -> None:
         """Resume reads."""
-        with self._ended:
+        with self._changed:
             self._suspended = False
-            self._ended.notify_all()
+            self._changed.notify_all()
 
     def close(self) -> None:
         """Close idle connections now, and connections in use when they are given back."""

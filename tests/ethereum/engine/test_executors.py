@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -521,13 +522,33 @@ def test_jobs_and_results_arrive_as_they_were_sent() -> None:
     environment = Environment(chain_id=1, number=2, timestamp=3, gas_limit=4, fork=CANCUN)
     message = Message(sender=ADDRESS, to=None, nonce=None, gas=5, gas_price=6)
     override = AccountOverride(balance=7)
-    sent = Estimate(b"root", environment, message, {ADDRESS: override}), Reduced(8)
+    estimate = Estimate(b"root", environment, message, {ADDRESS: override})
+    sent = estimate, Reduced(8), WithoutSlots(9, 10), Failed(11)
 
     received = pickle.loads(pickled(sent))
 
     assert received == sent
     # A fork is an object of its process, found by name.
     assert received[0].environment.fork is CANCUN
+
+
+@dataclass(frozen=True, slots=True)
+class Slotted:
+    first: int
+
+
+@dataclass(frozen=True)
+class WithoutSlots(Slotted):
+    """A class that keeps its own field in a dictionary."""
+
+    second: int
+
+
+@dataclass(frozen=True, slots=True)
+class Failed(Exception):
+    """An exception, which only its own class makes."""
+
+    code: int
 
 
 class Reduced:
