@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, MutableMapping
 from http import HTTPStatus
 from importlib import import_module
 from operator import attrgetter
-from typing import ClassVar
 
 from ..domain import abci, genesis, network, responses
 from ..domain import events as event_data
@@ -241,29 +240,41 @@ DOCUMENT = Dialect(
 )
 
 
-class _Dialects(Mapping[str, Dialect]):
+class _Dialects(MutableMapping[str, Dialect]):
     """Dialects by name, each of which is imported when it is first used: a mount has one."""
 
-    _places: ClassVar = {
-        "document": (__name__, "DOCUMENT"),
-        "comet-0.34": (f"{__package__}.comet.v037", "COMET_034"),
-        "comet-0.37": (f"{__package__}.comet.v037", "COMET_037"),
-        "comet-0.38": (f"{__package__}.comet.v038", "COMET_038"),
-        "comet-0.39": (f"{__package__}.comet.v039", "COMET_039"),
-        "comet-0.40": (f"{__package__}.comet.v039", "COMET_040"),
-        "comet-1.0": (f"{__package__}.comet.v1", "COMET_1"),
-    }
+    def __init__(self) -> None:
+        self._items: dict[str, Dialect | tuple[str, str]] = {
+            "document": DOCUMENT,
+            "comet-0.34": ("v037", "COMET_034"),
+            "comet-0.37": ("v037", "COMET_037"),
+            "comet-0.38": ("v038", "COMET_038"),
+            "comet-0.39": ("v039", "COMET_039"),
+            "comet-0.40": ("v039", "COMET_040"),
+            "comet-1.0": ("v1", "COMET_1"),
+        }
+        """A dialect, or its module in :mod:`.comet` and its name there."""
 
     def __getitem__(self, name: str) -> Dialect:
-        module, member = self._places[name]
-        found: Dialect = getattr(import_module(module), member)
-        return found
+        found = self._items[name]
+        if isinstance(found, Dialect):
+            return found
+        module, member = found
+        dialect: Dialect = getattr(import_module(f"{__package__}.comet.{module}"), member)
+        self._items[name] = dialect
+        return dialect
+
+    def __setitem__(self, name: str, dialect: Dialect) -> None:
+        self._items[name] = dialect
+
+    def __delitem__(self, name: str) -> None:
+        del self._items[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._places)
+        return iter(self._items)
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._items)
 
 
 DIALECTS = _Dialects()
