@@ -8,7 +8,8 @@ from .server import launch
 
 
 def main() -> None:
-    """Run the command line; start a process of a node before the imports for reading it."""
+    """Run the command line; ``noderpc start`` first starts a process, which imports its modules
+    meanwhile."""
     if sys.argv[1:2] == ["start"] and "--help" not in sys.argv:
         launch.prepare()
     try:

@@ -29,8 +29,8 @@ class CachedResult(NamedTuple):
     etag: str = ""
     """ETag of the result; empty if it has none."""
     version: ChainVersion | None = None
-    """Version of the chain from which the result was computed; ``None`` if it also depends on
-    other data."""
+    """Version of the chain that the result was computed with; ``None`` if the result also
+    depends on other data."""
     reply: bytes = b""
     """Complete body of the response to a GET, which avoids copying a large cached result."""
     params_bytes: int = 0

@@ -52,8 +52,8 @@ class Supervisor:
     """Parent of a node's processes, which serves nothing itself.
 
     ``plans`` are the specs of the processes. ``when_ready`` is called once, when all processes
-    are ready. ``changes``
-    returns changed settings, for which the serving processes are replaced one by one.
+    are ready. ``changes`` returns changed settings, for which the serving processes are
+    replaced one by one.
     """
 
     def __init__(
