@@ -47,9 +47,10 @@ class CachedResult(NamedTuple):
         return self.version == version
 
 
-# Seconds for which a call waits for an equal one. That one may wait in the queue of its own
-# client.
-_PATIENCE_S = 1.0
+# Seconds for which a call waits for an equal one, as that one may wait in the queue of its own
+# client. Not fewer: on a busy machine a large result takes seconds, and needs its memory again
+# for each call that computes it at the same time.
+_PATIENCE_S = 10.0
 
 
 class _Run:
@@ -87,8 +88,8 @@ class Running:
 
     def shared(self, key: Hashable, compute: Callable[[], CachedResult]) -> CachedResult:
         """Return the result of the computation with this key that is running, else of
-        ``compute``. A result with marks is not shared, nor one that takes longer than a second,
-        nor an error, which may be due to the limits of one client."""
+        ``compute``. A result with marks is not shared, nor one that takes longer than ten
+        seconds, nor an error, which may be due to the limits of one client."""
         run = self._runs.get(key)
         if run is not None:
             run.wait()

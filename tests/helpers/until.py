@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 # On a busy machine, a state may come late.
 PATIENCE = 120.0
+PATIENT = {"evm_timeout": 4 * PATIENCE, "search_timeout": 4 * PATIENCE}
+"""Settings of a node whose calls and searches may take long on a busy machine."""
 _POLL_S = 0.01
 
 

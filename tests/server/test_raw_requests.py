@@ -19,7 +19,7 @@ from flask_noderpc.server.app import PrefixMiddleware
 from flask_noderpc.server.direct import ResponseCache
 from flask_noderpc.testing.node import app_for
 from flask_noderpc.web.rules import render
-from tests.helpers.until import PATIENCE
+from tests.helpers.until import PATIENCE, PATIENT
 
 from ..ethereum.rpc.evm_node import Running, tx
 from ..http.test_result_cache import DIALECTS
@@ -36,7 +36,7 @@ EACH_BLOCK = 15
 SURFACES = [*((dialect, "node") for dialect in DIALECTS), (DIALECTS[-1], "evm")]
 SETTINGS = {
     "evm_api": "eth,net,web3,txpool,debug",
-    "evm_timeout": 4 * PATIENCE,
+    **PATIENT,
     "json_rpc_enable": True,
     "rpc_unsafe": True,
     "cors_origins": "https://page.example",

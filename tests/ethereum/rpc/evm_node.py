@@ -16,7 +16,7 @@ from flask_noderpc.ethereum.application.state import ChainRules, EvmRuntime, Exe
 from flask_noderpc.protocol.secp256k1eth import to_checksum
 from flask_noderpc.testing.node import app_for
 from tests.ethereum.protocol.signing import ACCOUNT, CHAIN_ID, TO, signed
-from tests.helpers.until import PATIENCE
+from tests.helpers.until import PATIENCE, PATIENT
 
 from .contracts import GWEI, alloc
 
@@ -59,8 +59,7 @@ class Running:
             self.chain.close()
             raise
         names = "eth,net,web3,txpool,debug"
-        # The timeout is high, because a busy machine may be slow.
-        settings = {"evm_api": names, "evm_timeout": 4 * PATIENCE, **settings}
+        settings = {"evm_api": names, **PATIENT, **settings}
         app = app_for(self.chain, json_rpc_enable=True, **settings)
         self._client = app.test_client()
 

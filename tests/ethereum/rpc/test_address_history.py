@@ -23,7 +23,7 @@ from flask_noderpc.settings import Settings
 from flask_noderpc.testing.node import app_for
 from tests.ethereum.protocol.cosmos_txs import cosmos_evm_message, wrapped
 from tests.ethereum.protocol.signing import CHAIN_ID, TO, sender
-from tests.helpers.until import PATIENCE
+from tests.helpers.until import PATIENT
 
 from .chain import ethereum_chain, transfer
 from .dev.fixtures import chain_of, dev_app
@@ -322,7 +322,7 @@ def recording(folder: Path, *, on: bool) -> Iterator[Node]:
         EmbeddedChain(path, application=application, app_state=state, produce=False)
     ) as chain:
         chain.start()
-        settings = {"evm_timeout": 4 * PATIENCE, "evm_chain_id": CHAIN_ID}
+        settings = {**PATIENT, "evm_chain_id": CHAIN_ID}
         apis = tuple(API.split(","))
         yield Node(chain, app_for(chain, json_rpc_enable=True, evm_api=apis, **settings))
 

@@ -14,12 +14,11 @@ from flask import Flask
 
 from flask_noderpc import EmbeddedChain, NodeRPC
 from flask_noderpc.ethereum.ethermint_double import EmittedLog
-from flask_noderpc.ethereum.settings import EthereumSettings
 from flask_noderpc.extension import mounts
 from flask_noderpc.protocol.secp256k1eth import keccak
 from flask_noderpc.signals import rpc_called
 from flask_noderpc.testing.node import app_for
-from tests.helpers.until import PATIENCE
+from tests.helpers.until import PATIENT
 
 from .chain import TOPIC_A, emitting, ethereum_chain, transfer
 from .transports import Say, posting
@@ -172,9 +171,10 @@ def test_code_finds_the_hashes_that_it_may_ask_for(tmp_path: Path) -> None:
         "database": tmp_path / "chain.db",
         "application": "evm",
         "dev": True,
+        "json_rpc_enable": True,
+        **PATIENT,
     }
-    ethereum = EthereumSettings(json_rpc_enable=True, evm_timeout=4 * PATIENCE)
-    NodeRPC(app, settings=[ethereum], produce=False, retain_blocks=257, **settings)
+    NodeRPC(app, produce=False, retain_blocks=257, **settings)
     chain = mounts(app)["noderpc"].backend
     say = posting(app)
     try:

@@ -22,7 +22,7 @@ from flask_noderpc.protocol.secp256k1eth import to_checksum
 from flask_noderpc.settings import Settings
 from flask_noderpc.testing.node import app_for
 from tests.ethereum.protocol.signing import ACCOUNT, CHAIN_ID, sender, signed
-from tests.helpers.until import PATIENCE
+from tests.helpers.until import PATIENT
 
 from .contract import CODE
 
@@ -78,7 +78,7 @@ def transaction(nonce: int, **fields: Any) -> bytes:
 def machine(folder: Path, **settings: Any) -> Iterator[Node]:
     """Yield a node whose first block has the two contracts."""
     path = folder / "noderpc.db"
-    settings = {"evm_timeout": 4 * PATIENCE, **settings}
+    settings = {**PATIENT, **settings}
     own = Settings().changed(evm_chain_id=CHAIN_ID, **settings)
     chain = EmbeddedChain(
         path,

@@ -10,7 +10,7 @@ from web3 import Web3
 
 from flask_noderpc import EmbeddedChain, NodeRPC
 from flask_noderpc.extension import mounts
-from tests.helpers.until import PATIENCE
+from tests.helpers.until import PATIENT
 
 FIRST = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"
 STRANGER = Web3.to_checksum_address("0x" + "77" * 20)
@@ -31,8 +31,7 @@ def dev_app(folder: Path, **settings: Any) -> Flask:
     """Return an app with a development chain that makes no block by itself."""
     app = Flask("dev", instance_path=str(folder))
     node = {"application": "evm", "dev": True, "json_rpc_enable": True, "produce": False}
-    # The timeout is high, because a busy machine may be slow.
-    NodeRPC(app, **{**node, "evm_timeout": 4 * PATIENCE, **settings})
+    NodeRPC(app, **{**node, **PATIENT, **settings})
     return app
 
 
