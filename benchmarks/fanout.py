@@ -34,7 +34,7 @@ SUBSCRIBERS = 500
 _INTERVAL_S = 0.2
 _BATCH = 100
 _MARK = b'"jsonrpc"'
-_PONG = 0xA
+PONG = 0xA
 # CometBFT closes a connection that is silent for 30 s.
 _SILENT_S = 12.0
 _OURS = "ours"
@@ -50,20 +50,35 @@ class Readers:
             self._selector.register(client.sock, selectors.EVENT_READ, bytearray())
         self.size = 0
 
-    def read(self, messages: int) -> None:
-        """Read until this many messages have arrived."""
+    def read(self, messages: int) -> float:
+        """Read until this many messages have arrived; return the seconds since the first data
+        of them."""
         deadline = time.monotonic() + PATIENCE_S
+        began = 0.0
         while messages > 0:
             assert time.monotonic() < deadline, f"{messages} messages are missing"
             for key, _ in self._selector.select(1.0):
-                data = key.fileobj.recv(1 << 20)  # type: ignore[union-attr]
-                self.size += len(data)
-                rest: bytearray = key.data
-                rest += data
-                messages -= rest.count(_MARK)
-                found = rest.rfind(_MARK)
-                end = found + len(_MARK) if found >= 0 else 0
-                del rest[: max(end, len(rest) - len(_MARK) + 1)]
+                began = began or time.monotonic()
+                messages -= self._read_one(key)
+        return time.monotonic() - began
+
+    def drain(self) -> None:
+        """Read what has arrived, until nothing does for half a second."""
+        while found := self._selector.select(0.5):
+            for key, _ in found:
+                self._read_one(key)
+
+    def _read_one(self, key: selectors.SelectorKey) -> int:
+        """Read a connection; return the number of messages that ended."""
+        data = key.fileobj.recv(1 << 20)  # type: ignore[union-attr]
+        self.size += len(data)
+        rest: bytearray = key.data
+        rest += data
+        count = rest.count(_MARK)
+        found = rest.rfind(_MARK)
+        end = found + len(_MARK) if found >= 0 else 0
+        del rest[: max(end, len(rest) - len(_MARK) + 1)]
+        return count
 
     def close(self) -> None:
         """Stop reading."""
@@ -178,7 +193,7 @@ def _spent(server: Server, shape: Shape, subscribers: int) -> tuple[float, float
             if time.monotonic() > heard + _SILENT_S:
                 heard = time.monotonic()
                 for client in clients:
-                    client.frame(_PONG, b"")
+                    client.frame(PONG, b"")
             _append(server, shape.txs)
             readers.read(expected)
         return server.cpu_s() - before, readers.size / (shape.blocks * expected)

@@ -28,7 +28,8 @@ _CONFIG = {
     "size": "1000000",
     "cache_size": "1000000",
     "max_request_batch_size": "100",
-    "max_subscription_clients": "1000",
+    "max_subscription_clients": "100000",
+    "max_open_connections": "100000",
 }
 _BATCH = 100
 
@@ -49,14 +50,15 @@ def binary(cache: Path) -> Path:
 
 
 @contextmanager
-def cometbft(program: Path, home: Path, interval: str) -> Iterator[Server]:
-    """Run a node of a home with this interval between blocks."""
+def cometbft(program: Path, home: Path, interval: str, cores: str = "0") -> Iterator[Server]:
+    """Run a node of a home with this interval between blocks, on some cores."""
     _set(home, {"timeout_commit": f'"{interval}"', **_CONFIG})
     port = free_port()
     flags: list[str | Path] = ["--proxy_app", "kvstore", "--log_level", "none", "--home", home]
     flags += ["--rpc.laddr", f"tcp://127.0.0.1:{port}"]
     flags += ["--p2p.laddr", f"tcp://127.0.0.1:{free_port()}"]
-    with served([program, "start", *flags], port, environment={"GOMAXPROCS": "1"}) as server:
+    own = {"GOMAXPROCS": str(len(cores.split(",")))}
+    with served([program, "start", *flags], port, environment=own, cores=cores) as server:
         yield server
 
 
