@@ -26,7 +26,7 @@ from ..errors import (
 )
 from ..jsonrpc.reply import to_rpc_error
 from ..web.pages import EXPLORERS
-from . import accounts, chain, charts, finding, operation, text, txs
+from . import accounts, chain, charts, finding, operation, text, txs, validators
 from .node import Node
 
 explorer_bp = Blueprint(
@@ -47,7 +47,7 @@ explorer_bp.add_url_rule("/tx/<digest>", "tx_with_abi", txs.tx_with_abi, methods
 _METHODS = {"tx_with_abi": "tx"}
 """RPC methods by endpoint: a page's reader must be allowed to call its method."""
 
-for _page in (chain, txs, accounts, finding, charts, operation):
+for _page in (chain, txs, accounts, finding, charts, validators, operation):
     for _rule, (_view, _method) in _page.VIEWS.items():
         explorer_bp.add_url_rule(_rule, _view.__name__, _view)
         _METHODS[_view.__name__] = _method

@@ -1,4 +1,4 @@
-"""Explorer pages: overview, lists of blocks and transactions, a block, validators, mempool."""
+"""Explorer pages: overview, lists of blocks and transactions, a block, mempool."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from werkzeug.wrappers import Response
 from ..domain.abci import BlockResults, ExecTxResult
 from ..domain.block import BlockIDFlag, BlockMeta
 from ..domain.time import SECOND
-from ..domain.validator import ValidatorSet
 from ..errors import (
     BlockNotFound,
     HeightNotAvailable,
@@ -199,25 +198,6 @@ def _signatures(node: Node, height: int) -> tuple[int, int]:
     return sum(sig.block_id_flag == BlockIDFlag.COMMIT for sig in sigs), len(sigs)
 
 
-def validators() -> str:
-    """Page with the validator set at a height."""
-    node: Node = g.node
-    height = integer("height", 0) or None
-    page = integer("page", 1)
-    found = node.call("validators", height=height, page=page, per_page=100)
-    whole: ValidatorSet = node.read(
-        "validators", lambda b: b.reads.validators(found.block_height)
-    )
-    return render_template(
-        "noderpc_explorer/validators.html",
-        found=found,
-        total_power=whole.total_power,
-        proposer=whole.proposer,
-        page=page,
-        pages=-(-found.total // 100),
-    )
-
-
 def mempool() -> str:
     """Page with the pending transactions."""
     pending = g.node.call("unconfirmed_txs", limit=100)
@@ -230,7 +210,6 @@ VIEWS: dict[str, tuple[View, str]] = {
     "/blocks": (blocks, "blockchain"),
     "/txs": (latest_txs, "tx_search"),
     "/block/<height>": (block, "block"),
-    "/validators": (validators, "validators"),
     "/mempool": (mempool, "unconfirmed_txs"),
 }
 """Views by URL rule, each with the RPC method that its readers must be allowed to call."""

@@ -40,7 +40,7 @@ def search() -> str | Response:
     if BECH32.fullmatch(text) or HEX_ADDRESS.fullmatch(text):
         return redirect(url_for(".account", address=text))
     if _VALIDATOR.fullmatch(text) and _is_validator(node, bytes.fromhex(text)):
-        return redirect(url_for(".validators", _anchor=text.upper()))
+        return redirect(url_for(".validator", address=text.upper()))
     if _OPERATOR.search(text):
         return _query(node, text)
     return _key(node, text)

@@ -30,7 +30,10 @@ from prometheus_client.registry import Collector
 from .. import signals
 from ..backends.base.backend import ChainBackend
 from ..backends.base.health import Measure
+from ..backends.base.reads import ChainReads
+from ..backends.base.uptime import WINDOW, Uptime, uptimes
 from ..domain.time import SECOND
+from ..domain.validator import Validator
 from ..errors import NodeRPCError
 from ..lru import CacheMemory
 
@@ -121,9 +124,46 @@ class _Measures(Collector):
             yield found
 
 
+# Maximum number of validators with metrics: those with the most power.
+_MAX_VALIDATORS = 200
+
+
+class _Validators(Collector):
+    """Voting power and missed blocks of the validators of each chain, at its latest height."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, tuple[int, list[tuple[Validator, Uptime | None]]]] = {}
+
+    def show(self, reads: ChainReads) -> None:
+        """Read the values of a chain, unless it has no new block."""
+        chain_id, height = reads.chain_id(), reads.latest_height()
+        if height and self._last.get(chain_id, (0, []))[0] != height:
+            members = reads.validators(height).validators[:_MAX_VALIDATORS]
+            found = uptimes(reads, height)
+            self._last[chain_id] = height, [(each, found.get(each.address)) for each in members]
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield both values of each validator."""
+        labels = ["chain", "validator"]
+        power = GaugeMetricFamily("noderpc_validator_power", "Voting power.", labels=labels)
+        missed = GaugeMetricFamily(
+            "noderpc_validator_missed_blocks",
+            f"Blocks of the last {WINDOW} that the validator was to sign and did not.",
+            labels=labels,
+        )
+        for chain_id, (_, members) in list(self._last.items()):
+            for member, own in members:
+                values = [chain_id, member.address.hex().upper()]
+                power.add_metric(values, member.voting_power)
+                if own is not None:
+                    missed.add_metric(values, len(own.missed))
+        yield from (power, missed)
+
+
 _MEASURES = _Measures()
+_VALIDATORS = _Validators()
 # Collectors whose values cover all processes, so multiprocess mode must not combine them.
-_COLLECTORS = (_ResidentMemory(), _MEASURES)
+_COLLECTORS = (_ResidentMemory(), _MEASURES, _VALIDATORS)
 for _collector in _COLLECTORS:
     REGISTRY.register(_collector)
 
@@ -191,6 +231,7 @@ def page(backend: ChainBackend, memory: CacheMemory) -> Response:
         backend.start()
         _show_heights(backend)
         _MEASURES.show(backend.health.measures())
+        _VALIDATORS.show(backend.reads)
     _show_cache(memory)
     registry = REGISTRY
     if _MULTIPROCESS in os.environ:

@@ -41,7 +41,7 @@ def test_addresses_lead_to_accounts_and_validators(grown: Site) -> None:
 
     assert found_at(grown, bech32) == f"/account/{bech32}"
     assert found_at(grown, ethereum) == f"/account/{ethereum}"
-    assert found_at(grown, validator) == f"/validators#{validator.upper()}"
+    assert found_at(grown, validator) == f"/validator/{validator.upper()}"
 
 
 def test_an_event_query_finds_transactions_and_blocks(grown: Site) -> None:
