@@ -229,6 +229,15 @@ class Feature:
     """Function that handles a call of ``abci_query`` before the application does. Its arguments
     are the context, the path, the data and the height; it returns ``None`` to leave the query
     to the application."""
+    account_facts: str = ""
+    """Function that returns what pages show of an account, as
+    :class:`~flask_noderpc.domain.facts.Fact`, empty for an account that it does not know. Its
+    arguments are the backend, a function that runs ``abci_query`` for the reader of the page
+    (given path, data and height), and the address."""
+    tx_facts: str = ""
+    """Function that returns :class:`~flask_noderpc.domain.facts.TxFacts` of a committed
+    transaction, or ``None``. Its arguments are those of ``account_facts``, with the
+    transaction's hash in place of the address."""
     page_sets: Mapping[str, PageSet] = field(default_factory=dict)
     """Web pages, by the names of their flags of ``noderpc start``."""
     other_hashes: str = ""

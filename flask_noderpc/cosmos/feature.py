@@ -39,4 +39,6 @@ FEATURE = Feature(
     routes_setting="rest",
     dev_routes="flask_noderpc.cosmos.dev_routes:DEV_ROUTES",
     abci_query="flask_noderpc.cosmos.services:answer",
+    account_facts="flask_noderpc.cosmos.facts:account_facts",
+    tx_facts="flask_noderpc.cosmos.facts:tx_facts",
 )

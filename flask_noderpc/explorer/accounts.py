@@ -11,35 +11,19 @@ from flask import g, render_template, request
 from werkzeug.wrappers import Response
 
 from ..domain.abci import QueryResult
-from ..domain.responses import ResultTxSearch
-from ..errors import ForwardedCallFailed, NodeRPCError, SearchTooCostly, ValueNotAllowed
+from ..errors import ForwardedCallFailed, SearchTooCostly, ValueNotAllowed
+from . import history
 from .chain import MAX_HEIGHT_DIGITS, optional
 from .node import Node
 
 BECH32 = re.compile(r"[a-z][a-z0-9]{0,82}1[02-9ac-hj-np-z]{38,}", re.ASCII)
 HEX_ADDRESS = re.compile(r"0[xX][0-9a-fA-F]{40}", re.ASCII)
 
-RECENT = 10_000
-"""Number of latest blocks to search for an account's transactions if searching all is too
-costly."""
 _MAX_ADDRESS = 128
-_ROLES = {
+_KEYS: dict[re.Pattern[str], tuple[str, ...]] = {
     BECH32: ("message.sender", "transfer.sender", "transfer.recipient"),
     HEX_ADDRESS: ("ethereum_tx.sender", "ethereum_tx.recipient"),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class RoleTxs:
-    """Transactions in which an account has a role, or the reason why the search failed."""
-
-    role: str
-    """Event attribute that has the address, such as ``transfer.sender``."""
-    query: str
-    txs: ResultTxSearch | None
-    error: str = ""
-    is_recent: bool = False
-    """True if only the latest blocks were searched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,23 +35,51 @@ class EthereumAccount:
     code: str
 
 
-def account(address: str) -> str | Response:
+def account(address: str) -> str:
     """Page of an account, by its bech32 or Ethereum address."""
     node: Node = g.node
-    roles = next((roles for kind, roles in _ROLES.items() if kind.fullmatch(address)), None)
-    if roles is None or len(address) > _MAX_ADDRESS:
-        raise ValueNotAllowed(
-            f"address: expected 0x and 40 hex digits, or a bech32 address, got {address[:80]!r}"
-        )
+    keys = _keys(address)
+    wanted, cursor = history.wanted_range(node), request.args.get("cursor", "")
     ethereum, trouble = _ethereum(node, address)
     return render_template(
         "noderpc_explorer/account.html",
         address=address,
-        found=[_search(node, role, address) for role in roles],
-        recent=RECENT,
+        facts=node.account_facts(address),
+        found=history.search(node, address, keys, wanted, cursor, history.PAGE),
+        wanted=wanted,
+        cursor=cursor,
+        recent=history.RECENT,
+        most=history.MAX_EXPORT,
         ethereum=ethereum,
         trouble=trouble,
     )
+
+
+def account_file(address: str, kind: str) -> Response:
+    """File with the transactions of an account, as ``csv`` or ``json``."""
+    node: Node = g.node
+    keys = _keys(address)
+    if kind not in ("csv", "json"):
+        raise ValueNotAllowed(f"file: expected txs.csv or txs.json, got txs.{kind[:40]}")
+    wanted, cursor = history.wanted_range(node), request.args.get("cursor", "")
+    found = history.search(node, address, keys, wanted, cursor, history.MAX_EXPORT)
+    if found.error or found.is_recent:
+        raise SearchTooCostly(
+            found.error or "the account has too many transactions for one file",
+            "narrow the file by from and to, which are heights or dates",
+        )
+    return history.export(node, address, found, kind)
+
+
+def _keys(address: str) -> tuple[str, ...]:
+    """Return the keys of events that have the address of an account; raise
+    ``ValueNotAllowed``."""
+    keys = next((keys for kind, keys in _KEYS.items() if kind.fullmatch(address)), None)
+    if keys is None or len(address) > _MAX_ADDRESS:
+        raise ValueNotAllowed(
+            f"address: expected 0x and 40 hex digits, or a bech32 address, got {address[:80]!r}"
+        )
+    return keys
 
 
 def _ethereum(node: Node, address: str) -> tuple[EthereumAccount | None, str]:
@@ -83,24 +95,6 @@ def _ethereum(node: Node, address: str) -> tuple[EthereumAccount | None, str]:
     except ForwardedCallFailed as error:
         return None, str(error)
     return EthereumAccount(int(balance, 16), int(nonce, 16), code), ""
-
-
-def _search(node: Node, role: str, address: str) -> RoleTxs:
-    query = f"{role}='{address}'"
-    try:
-        return RoleTxs(role, query, node.search(query))
-    except SearchTooCostly:
-        lowest = max(1, node.latest() - RECENT + 1)
-        return _search_recent(node, role, f"{query} AND tx.height >= {lowest}")
-    except NodeRPCError as error:
-        return RoleTxs(role, query, None, error.text_with_hint)
-
-
-def _search_recent(node: Node, role: str, query: str) -> RoleTxs:
-    try:
-        return RoleTxs(role, query, node.search(query), is_recent=True)
-    except NodeRPCError as error:
-        return RoleTxs(role, query, None, error.text_with_hint)
 
 
 def key() -> str:
@@ -143,6 +137,7 @@ def _bytes(text: str) -> bytes:
 
 VIEWS: dict[str, tuple[Callable[..., Any], str]] = {
     "/account/<address>": (account, "tx_search"),
+    "/account/<address>/txs.<kind>": (account_file, "tx_search"),
     "/key": (key, "abci_query"),
     "/query": (query, "abci_query"),
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from flask import current_app, url_for
@@ -10,10 +10,13 @@ from werkzeug.routing import BuildError
 
 from .. import jsoncodec
 from ..backends.base.backend import ChainBackend
+from ..domain.abci import QueryResult
 from ..domain.block import BlockMeta
-from ..domain.responses import ResultTxSearch
+from ..domain.facts import Fact, TxFacts
+from ..domain.responses import ResultABCIQuery, ResultTxSearch
 from ..errors import ForwardedCallFailed, NodeRPCError
 from ..extension import mount_named
+from ..feature import features, load
 from ..jsonrpc.context import Context
 
 T = TypeVar("T")
@@ -66,6 +69,28 @@ class Node:
             raise ForwardedCallFailed(answer["error"])
         return answer["result"]
 
+    def account_facts(self, address: str) -> Sequence[Fact]:
+        """Return what a feature knows of an account of this chain; empty if none does."""
+        return self._facts([each.account_facts for each in features()], address) or ()
+
+    def tx_facts(self, digest: bytes) -> TxFacts | None:
+        """Return a transaction as a feature decodes it; ``None`` if none does."""
+        found: TxFacts | None = self._facts([each.tx_facts for each in features()], digest)
+        return found
+
+    def _facts(self, functions: Sequence[str], wanted: str | bytes) -> Any:
+        """Return what the first function finds that finds something."""
+        try:
+            backend = self._admit("abci_query")[1].backend
+        except NodeRPCError:
+            return None
+        found = (load(each)(backend, self._query, wanted) for each in functions if each)
+        return next(filter(None, found), None)
+
+    def _query(self, path: str, data: bytes, height: int) -> QueryResult:
+        found: ResultABCIQuery = self.call("abci_query", path=path, data=data, height=height)
+        return found.response
+
     def refusal(self, route: str) -> str:
         """Return the reason why the page's reader may not call a route; empty if the reader
         may call it."""
@@ -111,6 +136,14 @@ class Node:
     def latest(self) -> int:
         """Return the latest height; 0 if the chain has no block."""
         return self.read("blockchain", lambda backend: backend.reads.latest_height())
+
+    def time_of(self, height: int) -> int | None:
+        """Return the time of a block in nanoseconds; ``None`` if it can't be read."""
+        try:
+            time: int = self.call("header", height=height).header.time
+        except NodeRPCError:
+            return None
+        return time
 
     def lowest(self) -> int:
         """Return the lowest height that can be read."""

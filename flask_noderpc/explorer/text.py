@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..domain.abci import Event, ExecTxResult
+from ..domain.facts import in_words
 from ..domain.time import SECOND, ZERO_TIME, to_text
 
 _ETHER = 10**18
@@ -77,7 +78,8 @@ def _actions(events: Sequence[Event]) -> str:
     ]
     if not found and any(event.type == "ethereum_tx" for event in events):
         return "Ethereum transaction"
-    return ", ".join(dict.fromkeys(found))
+    names = (in_words(each) if each.startswith("/") else each for each in found)
+    return ", ".join(dict.fromkeys(names))
 
 
 def moment(time_ns: int) -> str:

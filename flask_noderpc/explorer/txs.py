@@ -78,7 +78,8 @@ def _page(digest: str, abi: Abi | None, given: str) -> str:
     return render_template(
         "noderpc_explorer/tx.html",
         found=found,
-        time=_time_of(node, found.height),
+        facts=node.tx_facts(found.hash),
+        time=node.time_of(found.height),
         ethereum=_ethereum(node, found.tx, abi),
         abi=given,
         has_abi=abi is not None,
@@ -103,14 +104,6 @@ def _hash(text: str) -> bytes:
         if len(digits) == 64 and len(found) == 32:
             return found
     raise ValueNotAllowed(f"hash: expected 64 hex digits, got {text[:80]!r}")
-
-
-def _time_of(node: Node, height: int) -> int | None:
-    try:
-        time: int = node.call("header", height=height).header.time
-    except NodeRPCError:
-        return None
-    return time
 
 
 def _by_ethereum_hash(node: Node, wanted: bytes) -> ResultTx | None:

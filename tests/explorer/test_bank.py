@@ -1,0 +1,198 @@
+"""Tests of the explorer's pages and files of a chain of the application ``bank``: decoded
+messages, balances, and the history of an account."""
+
+from __future__ import annotations
+
+import csv
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from flask.testing import FlaskClient
+
+from flask_noderpc.cosmos.facts import account_facts, tx_facts
+from flask_noderpc.domain.abci import QueryResult
+from flask_noderpc.domain.facts import Fact, in_words
+from flask_noderpc.protocol.protobuf import blob, integer, message, string
+from tests.cosmos.bank.bank_txs import ALICE, BOB, Draft, any_of, coin, multi_send, send
+
+from .conftest import MakeSite, Site
+from .html import page
+
+
+@pytest.fixture
+def site(make_site: MakeSite) -> Site:
+    """Return a chain on which Alice sent 30 coins and several coins at once to Bob."""
+    made = make_site(application="bank", dev=True, chain_id="bank-1")
+    for number in range(30):
+        made.grow(Draft((send(ALICE, BOB, coin(number + 1)),), sequence=number).signed())
+    made.grow(
+        Draft(
+            (send(ALICE, BOB), multi_send(ALICE, {BOB: 2_500})), sequence=30, memo="=rent"
+        ).signed()
+    )
+    return made
+
+
+def rows(client: FlaskClient, path: str) -> list[dict[str, str]]:
+    answer = client.get(f"/explorer/account/{path}")
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["Content-Disposition"].startswith("attachment; filename=cosmos1")
+    return [*csv.DictReader(answer.text.splitlines())]
+
+
+def test_an_account_begins_with_its_balances_and_lists_both_directions(site: Site) -> None:
+    own, other = (page(site.client, f"/account/{each}") for each in (ALICE, BOB))
+
+    assert "999,999,997,034 token" in own.text
+    assert "Account number 0 Sequence 31 Key secp256k1" in own.text
+    assert "Key unknown until the account signs" in other.text
+    assert own.text.count(" sent ") == other.text.count(" received ") == 25
+    assert "Send, Multi send sent 1token, 2500token" in own.text
+    following = next(link for link in other.links if "cursor=" in link)
+    assert page(site.client, following.removeprefix("/explorer")).text.count(" received ") == 6
+
+
+def test_a_transaction_shows_its_messages_in_words(site: Site) -> None:
+    newest = rows(site.client, f"{ALICE}/txs.csv")[0]
+    found = page(site.client, f"/tx/{newest['hash']}")
+
+    assert "Fee 500 stake" in found.text
+    assert f"Signed by {ALICE} Sequence 30" in found.text
+    assert "Memo =rent" in found.text
+    sent, several = found.text.index("MsgSend"), found.text.index("MsgMultiSend")
+    assert f"From address {ALICE} To address {BOB} Amount 1 token" in found.text[sent:several]
+    assert '"2500"' in found.text[several:]
+    assert f"/explorer/account/{BOB}" in found.links
+
+
+def test_files_have_each_transaction_once_in_the_wanted_order(site: Site) -> None:
+    newest, oldest = (rows(site.client, f"{BOB}/txs.csv{q}") for q in ("", "?order=asc"))
+    assert newest == oldest[::-1]
+    assert len({each["hash"] for each in newest}) == 31
+    assert (oldest[4]["direction"], oldest[4]["amount"]) == ("received", "5token")
+
+    reply = site.client.get(f"/explorer/account/{BOB}/txs.json?order=asc")
+    found = json.loads(reply.text)
+    assert [each["hash"] for each in found["txs"]] == [each["hash"] for each in oldest]
+    assert found["cursor"] == ""
+
+
+def test_a_range_has_heights_or_dates(site: Site) -> None:
+    every = rows(site.client, f"{BOB}/txs.csv?order=asc")
+    first, last = int(every[3]["height"]), int(every[8]["height"])
+    assert rows(site.client, f"{BOB}/txs.csv?order=asc&from={first}&to={last}") == every[3:9]
+    today = datetime.now(UTC).date()
+    before, after = today - timedelta(2), today + timedelta(2)
+    assert rows(site.client, f"{BOB}/txs.csv?order=asc&from={before}&to={after}") == every
+    assert rows(site.client, f"{BOB}/txs.csv?to={before}") == []
+    assert rows(site.client, f"{BOB}/txs.csv?from={after}") == []
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("?from=x", "from: expected a height or a date such as 2026-01-31"),
+        ("?to=2026-13-01", "to: expected a height or a date"),
+        ("?order=up", "order: expected asc or desc"),
+        ("?cursor=9", "cursor: expected the cursor"),
+        ("/txs.pdf", "file: expected txs.csv or txs.json, got txs.pdf"),
+    ],
+)
+def test_bad_parameters_are_refused(site: Site, path: str, text: str) -> None:
+    assert text in page(site.client, f"/account/{BOB}{path}", 400).text
+
+
+def test_a_file_that_would_be_cut_is_refused(make_site: MakeSite) -> None:
+    # The limit allows some of the transactions with their events.
+    site = make_site(application="bank", dev=True, chain_id="bank-1", max_response_bytes=9_000)
+    for number in range(9):
+        site.grow(Draft(sequence=number).signed())
+    found = page(site.client, f"/account/{ALICE}/txs.csv", 503)
+    assert "narrow the file by from and to" in found.text
+    assert len(rows(site.client, f"{ALICE}/txs.csv?to=3")) == 3
+
+
+def test_the_state_is_left_out_if_queries_are_denied(make_site: MakeSite) -> None:
+    site = make_site(
+        application="bank",
+        dev=True,
+        chain_id="bank-1",
+        authorize=lambda request, method: method != "abci_query",
+    )
+    site.grow(Draft().signed())
+    found = page(site.client, f"/account/{ALICE}")
+    assert "Balance" not in found.text
+    assert "sent 1token" in found.text
+
+
+class _Chain:
+    """The parts of a backend that facts read, for replies of another chain."""
+
+    def __init__(self, **values: bytes) -> None:
+        self.application = self
+        self._values = values
+
+    def sdk_prefix(self) -> str:
+        return "cosmos"
+
+    def query(self, path: str, data: bytes, height: int) -> QueryResult:
+        value = self._values.get(path.rpartition("/")[2])
+        if value is None:
+            return QueryResult(code=6, log="unknown query path: unknown request", key=None)
+        return QueryResult(key=None, value=value)
+
+
+def _metadata(display: str, exponent: int) -> bytes:
+    units = message(2, string(1, "token")) + message(
+        2, string(1, display) + integer(2, exponent)
+    )
+    return message(1, units + string(3, "token") + string(4, display) + string(6, "TKN"))
+
+
+@pytest.mark.parametrize(
+    ("amount", "shown"),
+    [
+        ("1500000", "1.5 TKN"),
+        ("1", "0.000001 TKN"),
+        ("1000000000000", "1,000,000 TKN"),
+        ("0", "0 TKN"),
+        ("9" * 90, "9" * 90 + " token"),
+        ("x1", "x1 token"),
+    ],
+)
+def test_amounts_are_in_the_unit_of_their_metadata(amount: str, shown: str) -> None:
+    chain = _Chain(AllBalances=message(1, coin(amount)), DenomsMetadata=_metadata("tkn", 6))
+    facts = account_facts(chain, chain.query, ALICE)  # type: ignore[arg-type]
+    assert facts == (Fact("Balance", shown),)
+
+
+def test_messages_of_unknown_types_show_their_fields_by_number() -> None:
+    nested = message(3, string(1, "inner") + integer(2, 7)) + blob(4, b"\xff\xfe")
+    value = string(1, ALICE) + integer(2, 5) + integer(2, 6) + nested
+    raw = Draft((any_of("/wasm.v9.MsgUnknownThing", value),)).signed()
+    tx = message(2, integer(1, 3) + string(2, "AB" * 32))
+    chain = _Chain(GetTx=message(1, raw) + tx)
+    found = tx_facts(chain, chain.query, bytes(32))  # type: ignore[arg-type]
+    assert found is not None
+    (shown,) = found.messages
+    assert (shown.title, shown.type) == ("Unknown thing", "/wasm.v9.MsgUnknownThing")
+    assert shown.facts == (
+        Fact("Field 1", ALICE, is_account=True),
+        Fact("Field 2", "[5, 6]"),
+        Fact("Field 3", '{"field 1": "inner", "field 2": 7}'),
+        Fact("Field 4", "fffe"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("/cosmos.bank.v1beta1.MsgMultiSend", "Multi send"),
+        ("/ibc.core.client.v1.MsgIBCSoftwareUpgrade", "Ibc software upgrade"),
+        ("/", "/"),
+        ("", ""),
+    ],
+)
+def test_types_are_shown_in_words(kind: str, words: str) -> None:
+    assert in_words(kind) == words
