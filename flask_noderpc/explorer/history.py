@@ -189,12 +189,19 @@ def _moved(events: Sequence[Event], address: str) -> tuple[list[str], list[str]]
         if event.type == "tx" and b"fee" in own:
             # The SDK reports the fee after the transfer that pays it, before the messages.
             sent.clear()
-        elif event.type == "transfer" and (amount := own.get(b"amount", "")[:_MAX_TEXT]):
+        elif amount := _amount(event.type, own.get(b"amount", "")):
             if own.get(b"sender", "").lower() == address:
                 sent.append(amount)
             if own.get(b"recipient", "").lower() == address:
                 received.append(amount)
     return sent, received
+
+
+def _amount(kind: str, given: str) -> str:
+    """Return the amount of an event that moves some, else an empty string."""
+    if kind == "ethereum_tx" and given.isdecimal() and len(given) <= text.MAX_WEI_DIGITS:
+        return text.ether_of(int(given)) if int(given) else ""
+    return given[:_MAX_TEXT] if kind == "transfer" else ""
 
 
 _COLUMNS = "hash", "height", "time", "code", "kind", "direction", "amount"

@@ -17,6 +17,8 @@ from ..domain.time import SECOND, ZERO_TIME, to_text
 
 _ETHER = 10**18
 """Number of wei in an ether."""
+MAX_WEI_DIGITS = 78
+"""Maximum digits of a number of 256 bits."""
 
 SHORT, LONG = 100, 2_000
 """Maximum number of characters of a value, in a list and on its own page."""
@@ -67,8 +69,8 @@ def summary(tx: bytes, result: ExecTxResult | None, limit: int = SHORT) -> Shown
 
 
 def _actions(events: Sequence[Event]) -> str:
-    """Return the actions in the events of a Cosmos SDK transaction, ``Ethereum transaction``,
-    or an empty string for others."""
+    """Return the actions in the events of a Cosmos SDK transaction, the parties and values of
+    Ethereum transactions, or an empty string for others."""
     found = [
         attribute.value.decode(errors="replace")
         for event in events
@@ -76,10 +78,29 @@ def _actions(events: Sequence[Event]) -> str:
         for attribute in event.attributes
         if attribute.key == b"action"
     ]
-    if not found and any(event.type == "ethereum_tx" for event in events):
-        return "Ethereum transaction"
+    if not found:
+        found = [_ethereum(event) for event in events if event.type == "ethereum_tx"]
     names = (in_words(each) if each.startswith("/") else each for each in found)
     return ", ".join(dict.fromkeys(names))
+
+
+def _ethereum(event: Event) -> str:
+    """Return sender, recipient and value of an Ethereum transaction, and why it failed."""
+    own = {each.key: each.value.decode(errors="replace") for each in event.attributes}
+    amount, sender = own.get(b"amount", ""), own.get(b"sender", "")
+    # A companion's chain may have an older event, without these attributes.
+    if not sender or not amount.isdecimal() or len(amount) > MAX_WEI_DIGITS:
+        return "Ethereum transaction"
+    to = own.get(b"recipient")
+    shown = (
+        f"{_short(sender)} → {_short(to) if to else 'new contract'}, {ether_of(int(amount))}"
+    )
+    failed = own.get(b"ethereumTxFailed")
+    return f"{shown}: {failed}" if failed else shown
+
+
+def _short(address: str) -> str:
+    return f"{address[:8]}…{address[-4:]}" if len(address) > 14 else address
 
 
 def moment(time_ns: int) -> str:
