@@ -14,7 +14,7 @@ from ..domain.abci import QueryResult
 from ..domain.block import BlockMeta
 from ..domain.facts import Fact, TxFacts
 from ..domain.responses import ResultABCIQuery, ResultTxSearch
-from ..errors import ForwardedCallFailed, NodeRPCError
+from ..errors import ForwardedCallFailed, MethodNotFound, NodeRPCError
 from ..extension import mount_named
 from ..feature import features, load
 from ..jsonrpc.context import Context
@@ -90,6 +90,16 @@ class Node:
     def _query(self, path: str, data: bytes, height: int) -> QueryResult:
         found: ResultABCIQuery = self.call("abci_query", path=path, data=data, height=height)
         return found.response
+
+    def serves(self, route: str) -> bool:
+        """Return true if the node has a route, even if this reader may not call it."""
+        try:
+            self._admit(route)
+        except MethodNotFound:
+            return False
+        except NodeRPCError:
+            pass
+        return True
 
     def refusal(self, route: str) -> str:
         """Return the reason why the page's reader may not call a route; empty if the reader

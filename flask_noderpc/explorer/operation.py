@@ -10,6 +10,7 @@ from typing import Any
 
 from flask import g, render_template
 
+from ..chain.embedded import EmbeddedChain
 from .node import Node
 
 
@@ -83,7 +84,25 @@ def send() -> str:
         "noderpc_explorer/send.html",
         refusal=node.refusal("broadcast_tx_sync"),
         query_refusal=node.refusal("abci_query"),
+        application=_application(node),
+        faucet=_faucet(node),
     )
+
+
+def _application(node: Node) -> str:
+    """Return the name of the application of an embedded chain, or an empty string."""
+    is_own = node.read("status", lambda backend: isinstance(backend, EmbeddedChain))
+    return node.settings.application if is_own else ""
+
+
+def _faucet(node: Node) -> str:
+    """Return the application whose development accounts fund others, or an empty string.
+
+    The node decides at the call whether a caller may sign, so the form may be refused.
+    """
+    funds = {"bank": node.serves("dev_faucet"), "evm": node.has_evm}
+    application = _application(node) if node.settings.dev else ""
+    return application if funds.get(application) else ""
 
 
 def monitor() -> str:

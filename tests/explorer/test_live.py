@@ -16,6 +16,7 @@ from flask_noderpc import EmbeddedChain
 from flask_noderpc.extension import mounts
 from flask_noderpc.testing.node import serve
 
+from ..cosmos.bank.bank_txs import BOB
 from ..ethereum.protocol.signing import CHAIN_ID, transfer
 from ..helpers.browser import chromium
 from ..helpers.http import get
@@ -244,6 +245,36 @@ def test_an_ethereum_transaction_goes_to_its_own_api(browser: Chrome, tmp_path: 
         reader.click("#send-form button")
         # The sender has no funds.
         reader.until_text("insufficient funds", "#sent")
+        reader.leave()
+
+
+@pytest.mark.parametrize(
+    ("application", "address", "coins", "shown"),
+    [
+        ("bank", BOB, "7stake", "7stake"),
+        ("evm", "0x" + "77" * 20, "0.25", "0.25 ether"),
+    ],
+)
+def test_the_faucet_funds_an_account(
+    browser: Chrome, tmp_path: Path, application: str, address: str, coins: str, shown: str
+) -> None:
+    own: dict[str, Any] = {"NODERPC_APPLICATION": application, "NODERPC_DEV": True}
+    with served(tmp_path, NODERPC_JSON_RPC_ENABLE=application == "evm", **own) as (url, chain):
+        chain.produce()
+        reader = Live(browser, url, chain)
+        reader.open("/send")
+        assert "the application " + application + " takes a signed" in reader.text()
+        reader.write("#to", "nobody")
+        reader.write("#coins", coins)
+        reader.click("#faucet-form button")
+        reader.until_text("Not sent:", "#funded")
+        reader.write("#to", address)
+        reader.click("#faucet-form button")
+        reader.until_text("Sent:", "#funded")
+        chain.produce()
+        reader.open(f"/account/{address}")
+        reader.until_text("received")
+        reader.until_text(shown)
         reader.leave()
 
 

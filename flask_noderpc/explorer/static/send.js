@@ -1,8 +1,8 @@
-// Sends a transaction to the node's RPC, and shows the response on the page.
+// Sends transactions to the node's RPC, also those of the faucet, and shows the response on the page.
 
 const { rpc, evm } = document.body.dataset;
 const form = document.getElementById("send-form");
-const sent = document.getElementById("sent");
+const faucet = document.getElementById("faucet-form");
 const HEX = /^0x(?:[0-9a-f]{2})*$/i;
 
 function base64(text) {
@@ -25,31 +25,53 @@ async function call(url, method, params) {
   return result;
 }
 
-async function sendToNode(text) {
-  const { code, log, hash } = await call(rpc, "broadcast_tx_sync", { tx: base64(text) });
+async function sendToNode(method, params) {
+  const { code, log, hash } = await call(rpc, method, params);
   if (Number(code) !== 0) throw new Error(`the application refused the transaction with code ${code}: ${log}`);
   return hash;
 }
 
 const sendToEvm = (text) => call(evm, "eth_sendRawTransaction", [text]);
 
-function say(text, hash) {
-  sent.replaceChildren(text);
-  if (!hash) return;
-  const link = document.createElement("a");
-  link.href = form.dataset.tx + encodeURIComponent(hash.replace(/^0x/, ""));
-  link.textContent = hash;
-  sent.append(" ", link);
+// A decimal number of ether as a quantity of wei.
+function wei(ether) {
+  const [whole, fraction = ""] = ether.trim().split(".");
+  return `0x${BigInt(whole + fraction.padEnd(18, "0")).toString(16)}`;
 }
 
-form?.addEventListener("submit", async (event) => {
-  event.preventDefault();
-  const text = form.elements.tx.value;
-  try {
-    const isEthereum = form.elements.to?.value === "evm";
-    say("Sent:", await (isEthereum ? sendToEvm(text.trim()) : sendToNode(text)));
-    form.elements.tx.value = "";
-  } catch (error) {
-    say(`Not sent: ${error.message}`);
-  }
+async function sendEther({ to, coins }) {
+  const [from] = await call(evm, "eth_accounts", []);
+  return call(evm, "eth_sendTransaction", [{ from, to: to.value.trim(), value: wei(coins.value) }]);
+}
+
+const sendCoins = ({ to, coins }) =>
+  sendToNode("dev_faucet", { address: to.value.trim(), coins: coins.value.trim() });
+
+function say(within, text, hash) {
+  const status = within.querySelector("[role=status]");
+  status.replaceChildren(text);
+  if (!hash) return;
+  const link = document.createElement("a");
+  link.href = within.dataset.tx + encodeURIComponent(hash.replace(/^0x/, ""));
+  link.textContent = hash;
+  status.append(" ", link);
+}
+
+function onSubmit(within, send) {
+  within?.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    try {
+      say(within, "Sent:", await send(within.elements));
+    } catch (error) {
+      say(within, `Not sent: ${error.message}`);
+    }
+  });
+}
+
+onSubmit(form, async ({ tx, to }) => {
+  const text = tx.value;
+  const sent = await (to?.value === "evm" ? sendToEvm(text.trim()) : sendToNode("broadcast_tx_sync", { tx: base64(text) }));
+  tx.value = "";
+  return sent;
 });
+onSubmit(faucet, faucet?.dataset.kind === "bank" ? sendCoins : sendEther);
