@@ -28,12 +28,12 @@ from .web.layers import EVERY_METHOD, Layer, Mounted, Path, layers_of
 from .web.pages import (
     IndexPage,
     PageRule,
-    Readiness,
     base_path,
     descriptions,
     metrics_page,
     service_pages,
 )
+from .web.readiness import Readiness
 from .web.rules.admit import Policy
 from .web.rules.head import RPC, WEBSOCKET, ClientLimit
 from .web.threads import reserve_thread

@@ -4,6 +4,7 @@ of commands that run until a signal."""
 from __future__ import annotations
 
 import errno
+import json
 import logging
 import os
 import sys
@@ -15,6 +16,7 @@ from typing import Any
 
 import click
 
+from .. import jsoncodec
 from ..errors import NodeRPCError
 from ..server.output import (
     FAILED,
@@ -41,6 +43,12 @@ def printable(text: str) -> str:
     """Return text as one line, with characters that are not printable escaped, such as line
     feeds and terminal sequences in file names."""
     return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
+
+
+def json_text(value: object) -> str:
+    """Return a value as indented JSON in ASCII, so that text of other nodes can't control the
+    terminal."""
+    return json.dumps(jsoncodec.decode(jsoncodec.encode(value)), indent=2)
 
 
 class Failed(click.ClickException):

@@ -67,11 +67,10 @@ class Address:
             found["Authorization"] = "Basic " + b64encode(self.user.encode()).decode()
         return found
 
-    @property
-    def websocket_path(self) -> str:
-        """Path of the node's websocket."""
+    def below(self, name: str) -> str:
+        """Return the path of a page of the node, with this address's query."""
         path, _, query = self.path.partition("?")
-        return f"{path.rstrip('/')}/websocket" + (f"?{query}" if query else "")
+        return f"{path.rstrip('/')}/{name}" + (f"?{query}" if query else "")
 
 
 def names_of(addresses: Sequence[Address]) -> list[str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from .. import jsoncodec
 from ..domain.responses import ResultStatus
@@ -119,10 +120,14 @@ def _lowest_indexed(node: ProbeTarget) -> Finding:
     return Finding(name, _lowest(node, lambda height: _is_indexed(node, height)))
 
 
+class _FoundBlocks(jsoncodec.Struct):
+    blocks: list[Any]
+
+
 def _is_indexed(node: ProbeTarget, height: int) -> bool:
     query = f"block.height={height}"
-    found = jsoncodec.decode(bytes(node.reader.node.raw("block_search", query=query)))
-    return bool(found["blocks"])
+    found = node.reader.node.raw("block_search", query=query)
+    return bool(jsoncodec.decode(bytes(found), _FoundBlocks).blocks)
 
 
 def _answers(node: ProbeTarget, method: str, **params: int) -> bool:

@@ -18,5 +18,6 @@ FEATURE = Feature(
         "flask_noderpc.companion.commands.conform",
         "flask_noderpc.companion.commands.follow",
         "flask_noderpc.companion.commands.importing",
+        "flask_noderpc.companion.commands.status",
     ),
 )

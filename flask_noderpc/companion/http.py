@@ -11,11 +11,11 @@ import re
 import socket
 import threading
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakSet
 
 import urllib3
@@ -74,6 +74,15 @@ DEFAULT_LIMITS = UpstreamLimits()
 class Unusable(UpstreamUnavailable):
     """The node sent a response that can't be used; a smaller or different request may
     succeed."""
+
+
+class _Request(NamedTuple):
+    """A request; its ``headers`` are added to the headers of the client."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: bytes | None = None
 
 
 class HttpClient:
@@ -142,18 +151,34 @@ class HttpClient:
         with ExitStack() as held, self._throttle.admit(1, patience):
             return bytes(self._exchange(body, self.limits.timeout, held, size))
 
+    def get(self, path: str, accept: str) -> bytes:
+        """Return the body of a page below the node's path, with any HTTP status."""
+        with ExitStack() as held:
+            request = _Request("GET", self.address.below(path), {"Accept": accept})
+            hide_path(request.path)
+            with self._throttle.admit(1, seconds_left(self.limits.patience)):
+                return bytes(self._send(request, self.limits.timeout, held)[1])
+
     def _exchange(
         self, body: bytes, timeout: float, held: ExitStack, most: int = 0
     ) -> bytearray:
+        request = _Request("POST", self.address.path, {}, body)
+        response, answer = self._send(request, timeout, held, most)
+        self._check(response, answer)
+        return answer
+
+    def _send(
+        self, request: _Request, timeout: float, held: ExitStack, most: int = 0
+    ) -> tuple[urllib3.BaseHTTPResponse, bytearray]:
         left = seconds_left(timeout)
         if not left:
             raise self.unusable_error(_reason(TimeoutError(), timeout))
         try:
             response = self._pool.urlopen(
-                "POST",
-                self.address.path,
-                body,
-                self._headers,
+                request.method,
+                request.path,
+                request.body,
+                {**self._headers, **request.headers},
                 retries=False,
                 redirect=False,
                 preload_content=False,
@@ -174,8 +199,7 @@ class HttpClient:
                 response.release_conn()
         except (HTTPError, OSError) as error:
             raise self.unusable_error(_reason(error, timeout)) from None
-        self._check(response, answer)
-        return answer
+        return response, answer
 
     def _body(
         self, response: urllib3.BaseHTTPResponse, held: ExitStack, most: int

@@ -101,5 +101,5 @@ def _request(address: Address) -> frames.Request:
     host = f"[{address.host}]" if ":" in address.host else address.host
     headers = [(name.encode(), value.encode()) for name, value in address.headers.items()]
     return frames.Request(
-        f"{host}:{address.port}", address.websocket_path, extra_headers=headers
+        f"{host}:{address.port}", address.below("websocket"), extra_headers=headers
     )

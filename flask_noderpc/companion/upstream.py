@@ -182,6 +182,10 @@ class Upstream:
         rest."""
         return self._http.head_of(jsoncodec.encode(asked.encode(0)), size)
 
+    def page(self, name: str, accept: str) -> bytes:
+        """Return the body of a page below the node's path, with any HTTP status."""
+        return self._http.get(name, accept)
+
     def raw_at(self, method: str, params: Sequence[str]) -> jsoncodec.Raw:
         """Return the JSON of the result of a call with parameters by position."""
         asked = Call(method, {})

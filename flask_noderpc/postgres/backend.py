@@ -129,6 +129,14 @@ class PostgresBackend(ChainStore):
                 return schema.is_made(Connection(raw))
         return True
 
+    def size_bytes(self) -> int:
+        # Partitions are tables of their own; a partitioned table itself has no size.
+        (size,) = self._open().readers.one(
+            "SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class"
+            " WHERE relkind IN ('r', 'm') AND relnamespace = current_schema()::regnamespace"
+        )
+        return int(size)
+
     def risk_of_loss(self) -> str:
         names, level, standbys = self._open().readers.one(
             "SELECT current_setting('synchronous_standby_names'),"

@@ -1,4 +1,4 @@
-"""Pages in addition to the RPC: the index at ``GET /``, readiness, OpenAPI and metrics.
+"""Pages in addition to the RPC: the index at ``GET /``, OpenAPI and metrics.
 
 The index does not link routes that change state, as crawlers and prefetching browsers follow
 links.
@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from http import HTTPStatus
 from typing import Any, NamedTuple
 
 from flask import Response, current_app, render_template, request, url_for
@@ -28,6 +27,7 @@ from ..jsonrpc.route import Route, RouteTable
 from ..jsonrpc.session import WEBSOCKET_METHODS
 from ..lru import CacheMemory
 from ..wire.dialect import Dialect
+from .readiness import Readiness
 from .rule_conflicts import has_get
 from .try_page import FILES, TryPage, file
 
@@ -87,57 +87,6 @@ def descriptions(
         return jsoncodec.encode(openapi(routes(), dialect, base))
 
     return described
-
-
-# Values that switch ``full`` on; ``?full`` without a value is an empty string.
-_YES = ("", "1", "true")
-
-
-class Readiness:
-    """The page at ``GET /readyz`` of one mount.
-
-    Everyone may read the status code. Only clients who may call ``status`` may read the
-    reason; ``may_see`` returns true if the sender of the current request is one. ``GET
-    /readyz?full`` also reports a node as not ready while data is missing, such as during a
-    backfill.
-    """
-
-    def __init__(
-        self, start: Callable[[], None], backend: ChainBackend, may_see: Callable[[], bool]
-    ) -> None:
-        self._start, self._backend, self._may_see = start, backend, may_see
-
-    def page(self) -> Response:
-        """Return the page: one line of text."""
-        try:
-            self._start()
-            self._backend.check_ready()
-        except Exception as error:
-            detail = to_rpc_error(error).text_with_hint if self._may_see() else "not ready"
-            return Response(
-                f"{detail}\n", HTTPStatus.SERVICE_UNAVAILABLE, mimetype="text/plain"
-            )
-        missing = tuple(_missing(self._backend))
-        notes = "; ".join((*missing, *self._backend.health.notes()))
-        is_ready = not missing or request.args.get("full") not in _YES
-        state = "ready" if is_ready else "not complete"
-        return Response(
-            f"{state}: {notes}\n" if notes and self._may_see() else f"{state}\n",
-            HTTPStatus.OK if is_ready else HTTPStatus.SERVICE_UNAVAILABLE,
-            mimetype="text/plain",
-        )
-
-
-def _missing(backend: ChainBackend) -> Iterator[str]:
-    """Yield phrases that describe which data a ready node does not have."""
-    base, results, index = (
-        backend.reads.base_height(),
-        backend.reads.lowest_results(),
-        backend.reads.lowest_indexed(),
-    )
-    if not base == results == index:
-        yield f"blocks from height {base}, results from {results}, searches from {index}"
-    yield from backend.health.missing()
 
 
 def _description(described: Callable[[str], bytes]) -> Response:

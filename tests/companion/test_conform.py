@@ -26,9 +26,9 @@ from flask_noderpc.testing.node import run_node
 from tests.helpers.until import PATIENCE
 
 from .conftest import LIMITS, Serve, node_of
-from .raw_node import Respond, http, raw_node, sends
+from .raw_node import Respond, http, raw_node, results, sends
 from .test_follow import grown
-from .test_import import NODES
+from .test_import import NODES, get
 from .test_lies import Liar, LyingReads
 
 
@@ -74,6 +74,16 @@ def test_a_liar_is_found(chain: SampleChain, serve_node: Serve) -> None:
     done = conform(serve_node(node))
     assert done.exit_code == 1
     assert "refutes the results of block" in done.output
+
+
+def test_a_node_s_name_can_t_control_the_terminal() -> None:
+    with run_node(dialect="comet-0.38") as node:
+        status = json.loads(get(f"{grown(node, 3).url}/status"))["result"]
+    status["node_info"]["moniker"] = "\x1b[2J"
+    with raw_node(results(status)) as url:
+        done = conform(url)
+    assert "moniker               \\x1b[2J\n" in done.output
+    assert "\x1b" not in done.output
 
 
 def test_a_node_that_is_none() -> None:

@@ -10,9 +10,10 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from flask_noderpc import ChainBackend, EmbeddedChain, SQLiteBackend, noderpc_bp
+from flask_noderpc import ChainBackend, EmbeddedChain, NodeRPC, SQLiteBackend, noderpc_bp
 from flask_noderpc.backends.base import health
 from flask_noderpc.chain.block_scheduler import BlockSchedule
 from flask_noderpc.errors import BackendError
@@ -235,3 +236,56 @@ def test_the_host_may_have_the_path(make_app: MakeApp) -> None:
     app.register_blueprint(noderpc_bp)
 
     assert app.test_client().get("/readyz").text == "the host's"
+
+
+def as_json(client: FlaskClient, **headers: str) -> TestResponse:
+    return client.get("/readyz", headers={"Accept": "application/json", **headers})
+
+
+def test_json_has_the_lowest_heights_the_store_and_the_lease(tmp_path: Path) -> None:
+    path = tmp_path / "chain.db"
+    with closing(EmbeddedChain(path)) as chain:
+        chain.produce()
+        client = app_for(chain).test_client()
+        answer = as_json(client)
+        owner = chain.store.lease_state().owner
+        text = client.get("/readyz", headers={"Accept": "*/*"})
+
+    assert (answer.status_code, answer.mimetype) == (200, "application/json")
+    found = answer.get_json()
+    lease = found["store"].pop("lease")
+    assert found["store"].pop("bytes") >= path.stat().st_size
+    assert owner.startswith(f"{lease['holder']}@")
+    assert lease["seconds_left"] > 0
+    assert found == {
+        "state": "ready",
+        "reason": "",
+        "missing": [],
+        "notes": [],
+        "lowest": {"blocks": 1, "results": 1, "index": 1},
+        "measures": [],
+        "store": {},
+    }
+    assert (text.mimetype, text.text) == ("text/plain", "ready\n")
+    assert answer.headers["Vary"] == text.headers["Vary"] == "Accept"
+
+
+def test_json_of_a_store_that_can_t_be_read(tmp_path: Path) -> None:
+    path = tmp_path / "chain.db"
+    path.write_bytes(b"no database" * 1000)
+    with closing(SQLiteBackend(path)) as backend:
+        answer = as_json(app_for(backend).test_client())
+
+    assert answer.status_code == 503
+    found = answer.get_json()
+    assert found.pop("reason")
+    assert found == {"state": "not ready", "missing": [], "notes": []}
+
+
+def test_json_for_callers_who_may_not_call_status(make_app: MakeApp) -> None:
+    app = make_app()
+    NodeRPC(app, authorize=lambda _, method: method != "status")
+
+    answer = as_json(app.test_client())
+
+    assert (answer.status_code, answer.get_json()) == (200, {"state": "ready"})

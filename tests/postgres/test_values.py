@@ -52,6 +52,11 @@ def test_any_value_is_found(filled: PostgresBackend, value: str) -> None:
     assert heights(filled, Term("e.k", equals=f"{value}?")) == []
 
 
+def test_the_size_includes_partitions_and_indexes(filled: PostgresBackend) -> None:
+    """The tables of an empty store have more than a page each."""
+    assert filled.size_bytes() > 30 * 8192
+
+
 def test_parts_of_values_are_found(filled: PostgresBackend) -> None:
     assert heights(filled, Term("e.k", contains="\0b")) == [1, 2]
     assert heights(filled, Term("e.k", contains="€𝄞")) == [1, 2]

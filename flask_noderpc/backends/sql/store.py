@@ -179,6 +179,11 @@ class ChainStore(ChainBackend):
         """Return true if the disk has space for a block, as far as can be determined."""
         return True
 
+    def size_bytes(self) -> int:
+        """Return the disk space of the store in bytes, including its write-ahead log if it is
+        the store's own."""
+        raise NotImplementedError
+
     def risk_of_loss(self) -> str:
         """Return why a failover to another database server may lose stored blocks; an empty
         string if it can't."""

@@ -57,6 +57,10 @@ class SQLiteBackend(ChainStore):
     def has_free_space(self) -> bool:
         return shutil.disk_usage(self._store.real_file.parent).free >= _MIN_FREE_BYTES
 
+    def size_bytes(self) -> int:
+        self._open()
+        return self._store.real_file.stat().st_size + self._store.log_bytes()
+
     def backup(
         self,
         target: str | os.PathLike[str],

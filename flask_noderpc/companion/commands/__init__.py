@@ -1,1 +1,1 @@
-"""Commands of the companion: ``noderpc conform``, ``import`` and ``follow``."""
+"""Commands of the companion: ``noderpc conform``, ``import``, ``follow`` and ``status``."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ... import jsoncodec
+from ...cli.command import json_text, printable
 from ...cli.node import main
 from .options import addresses_of, upstream_header
 
@@ -52,13 +52,13 @@ def conform_node(url: str, as_json: bool, seconds: float, dialect: str, header: 
     findings = _findings(address, seconds, dialect)
     if as_json:
         shown = {each.probe: {"value": each.value, "note": each.note} for each in findings}
-        click.echo(jsoncodec.pretty(shown).decode())
+        click.echo(json_text(shown))
     else:
         width = max(len(each.probe) for each in findings)
         for each in findings:
             value = "unknown" if each.value is None else each.value
             note = f"  ({each.note})" if each.note else ""
-            click.echo(f"{each.probe:{width}}  {value}{note}")
+            click.echo(printable(f"{each.probe:{width}}  {value}{note}"))
     if not all(each.is_good for each in findings):
         raise SystemExit(1)
 
