@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -308,6 +308,7 @@ def _server(
         options["environ"] = {LOOPBACK: True}
     surface = surfaces()[listener.surface]
     if surface is not NODE:
+        options["environ"] = options.get("environ", {}) | _node_address(spec, sock)
         path = _path(app, f"{spec.mount}.{surface.endpoint}")
         wsgi = load(surface.middleware)(wsgi, path)
     if not spec.app and not settings.log_calls:
@@ -316,6 +317,23 @@ def _server(
         if cache_bytes > 0:
             options["response_cache"] = ResponseCache(cache_bytes, mount.memory)
     return NodeServer(sock, wsgi, limits, proxies=settings.trusted_proxies, **options)
+
+
+def _node_address(spec: WorkerSpec, sock: socket.socket) -> dict[str, Any]:
+    """Return scheme and port of the node's first TCP address and the port of a socket, with
+    their key in the environ; an empty dictionary if there is no such address."""
+    from ..web.html import NODE_ADDRESS
+    from .addresses import NODE
+
+    own = sock.getsockname()
+    for listener in spec.listeners:
+        if listener.surface == NODE.name and isinstance(own, tuple):
+            with closing(socket.fromfd(listener.descriptor, sock.family, sock.type)) as other:
+                found = other.getsockname()
+            if isinstance(found, tuple):
+                scheme = "https" if listener.certificate else "http"
+                return {NODE_ADDRESS: (scheme, found[1], own[1])}
+    return {}
 
 
 def _path(app: Flask, endpoint: str) -> str:

@@ -27,6 +27,7 @@ from ..jsonrpc.route import Route, RouteTable
 from ..jsonrpc.session import WEBSOCKET_METHODS
 from ..lru import CacheMemory
 from ..wire.dialect import Dialect
+from .html import html_page, prefers_html
 from .readiness import Readiness
 from .rule_conflicts import has_get
 from .try_page import FILES, TryPage, file
@@ -131,18 +132,19 @@ class IndexPage:
         self._dialect = dialect
         self._excluded = excluded
 
-    def page(self) -> Response | str:
-        """Return the page: CometBFT's plain list of links, or a table, as the dialect has
-        it."""
+    def page(self) -> Response:
+        """Return the page: a table, or CometBFT's plain list of links if the dialect has it and
+        the client is not a browser."""
         left_out = self._left_out()
-        if self._dialect.http.plain_index:
+        if self._dialect.http.plain_index and not prefers_html():
             base = request.host + url_for(".rpc", **(request.view_args or {}))
             return plain_index(self._routes, base, left_out, self._dialect.ignored)
         try:
             self._start()
-            return index_page(self._routes, self._backend, left_out)
+            return html_page(index_page(self._routes, self._backend, left_out))
         except NodeRPCError as error:
-            return index_page(self._routes, None, left_out, to_rpc_error(error).text_with_hint)
+            trouble = to_rpc_error(error).text_with_hint
+            return html_page(index_page(self._routes, None, left_out, trouble))
 
     def _left_out(self) -> tuple[str, ...]:
         """Return the names of routes whose path a setting or a rule of the app has left to the

@@ -229,10 +229,16 @@ class Views:
         return self.rpc() if self.policy.takes_forms else self._index()
 
     def body(
-        self, endpoint: str, dispatcher: Dispatcher, empty: Callable[[], Response | str]
+        self,
+        endpoint: str,
+        dispatcher: Dispatcher,
+        empty: Callable[[], Response | str],
+        page: Callable[[], Response | None],
     ) -> View:
-        """Return the view of a JSON-RPC endpoint; ``empty`` responds to an empty body."""
-        return lambda **_: self._body(endpoint, dispatcher, empty)
+        """Return the view of a JSON-RPC endpoint; ``empty`` responds to an empty body. ``page``
+        returns the response to a browser that opens the URL, and ``None`` to other
+        requests."""
+        return lambda **_: page() or self._body(endpoint, dispatcher, empty)
 
     def _body(
         self, endpoint: str, dispatcher: Dispatcher, empty: Callable[[], Response | str] | None

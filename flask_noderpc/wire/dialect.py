@@ -172,7 +172,7 @@ class HttpProfile:
     wrong_websocket_version: HTTPStatus = HTTPStatus.UPGRADE_REQUIRED
     """Status of a handshake with a WebSocket version other than 13."""
     plain_index: bool = False
-    """True if the index page is CometBFT's plain list of links."""
+    """True if programs get CometBFT's plain list of links as the index page."""
     mounts: tuple[str, ...] = ("",)
     """Path prefixes; every route is served under each prefix."""
 

@@ -13,9 +13,11 @@ from flask.testing import FlaskClient
 
 from flask_noderpc import (
     COMETBFT_ROUTES,
+    DIALECTS,
     EmbeddedChain,
     NodeRPC,
     Route,
+    explorer_bp,
     get_backend,
     noderpc_bp,
 )
@@ -198,3 +200,41 @@ def test_links_include_the_script_name(app: Flask) -> None:
     page = app.test_client().get("/", base_url="http://x/app/")
 
     assert 'href="/app/health"' in page.text
+
+
+BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_browser_gets_the_table_in_every_dialect(make_app: MakeApp, dialect: str) -> None:
+    app = make_app(NODERPC_DIALECT=dialect)
+    app.register_blueprint(noderpc_bp)
+    app.register_blueprint(explorer_bp)
+    client = app.test_client()
+
+    page = client.get("/", headers=BROWSER)
+
+    assert (page.status_code, page.mimetype) == (200, "text/html")
+    for link in ("/try", "/explorer/", "/health"):
+        assert f'href="{link}"' in page.text
+    assert "Accept" in page.headers["Vary"]
+
+
+@pytest.mark.parametrize("accept", [None, "*/*", "application/json", "text/html;q=0.1,*/*;q=1"])
+def test_a_program_gets_the_list_of_cometbft(make_app: MakeApp, accept: str | None) -> None:
+    app = make_app(NODERPC_DIALECT="comet-0.38")
+    app.register_blueprint(noderpc_bp)
+
+    page = app.test_client().get("/", headers={"Accept": accept} if accept else {})
+
+    assert page.text.startswith("<html><body><br>Available endpoints:<br>")
+    assert "Vary" not in page.headers
+
+
+def test_a_call_in_the_body_of_a_browser_s_get_is_executed(make_app: MakeApp) -> None:
+    app = make_app(NODERPC_DIALECT="comet-0.38")
+    app.register_blueprint(noderpc_bp)
+
+    answer = app.test_client().get("/", data='{"id":1,"method":"health"}', headers=BROWSER)
+
+    assert answer.get_json()["result"] == {}

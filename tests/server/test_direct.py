@@ -39,6 +39,7 @@ GUARDS: dict[str, Any] = {
     "exclude_routes": "net_info",
 }
 JSON = "Content-Type: application/json\r\n"
+BROWSER = "Accept: text/html,*/*;q=0.8\r\n"
 
 
 def sent(method: str, path: str, headers: str = "", body: str = "") -> bytes:
@@ -66,6 +67,8 @@ ROUTES = [
     get("/genesis"),
     get("/net_info"),
     get("/nothing"),
+    get("/"),
+    get("/", BROWSER),
     get("/subscribe?query=%22a%22"),
     get("/openapi.json"),
     sent("GET", "/health", body="abcd"),
@@ -105,6 +108,7 @@ EVM_BODIES = [
     sent("POST", "/evm", JSON + CHUNKED) + b"0\r\n\r\n",
     sent("PUT", "/evm"),
     get("/evm"),
+    get("/evm", BROWSER),
 ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import select
 import signal
 import socket
@@ -24,7 +25,7 @@ from flask_noderpc.server import launch
 from flask_noderpc.server.worker_spec import WorkerSpec
 from flask_noderpc.shared import counter_file
 
-from ..helpers.http import get
+from ..helpers.http import get, request
 from ..helpers.raw_http import connect
 from ..helpers.until import PATIENCE, until
 from ..helpers.websocket import WebSocketClient
@@ -97,6 +98,18 @@ def test_nothing_of_the_current_folder_is_run(
     flags = ("--application", "evm", "--empty-blocks")
     with started(tmp_path, *flags, command=own) as node:
         until(lambda: _height(node) > 1, "blocks")
+
+
+def test_a_browser_finds_the_node_from_the_evm_s_address(node: Node) -> None:
+    accept = {"Accept": "text/html,*/*;q=0.8"}
+    url = node.url("EVM JSON-RPC")
+    page = request(f"{url}/", headers=accept).body.decode()
+    assert f"curl {url}/ -H" in page
+    assert "9000 (0x2328)" in page
+    (index,) = re.findall('href="(http:.*)"', page)
+    assert index == f"{node.url('node RPC')}/"
+    assert b"/try" in request(index, headers=accept).body
+    assert get(url, "/").body == b""
 
 
 def test_an_address_of_the_evm_layer_has_nothing_else(node: Node) -> None:

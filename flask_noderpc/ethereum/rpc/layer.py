@@ -10,6 +10,7 @@ from ...jsonrpc.context import Permissions
 from ...jsonrpc.describe import with_discover
 from ...jsonrpc.dispatch import Dispatcher
 from ...jsonrpc.session import Peer
+from ...web.html import ApiPage, FirstCall
 from ...web.layers import EVERY_METHOD, Ask, Example, Layer, Mounted, Path, Websocket
 from ...web.rules.admit import Admission, admit_handshake
 from ...web.views import Views, empty_page
@@ -27,6 +28,7 @@ from .subscriptions.session import EvmHub, EvmSession
 from .subscriptions.topics import Pending, Topic
 
 ENDPOINT, _WEBSOCKET = "evm", "evm_websocket"
+_FIRST_CALL = FirstCall("Ethereum's JSON-RPC", "eth_blockNumber", "eth_chainId")
 
 
 class EvmLayer(Layer):
@@ -92,7 +94,8 @@ class EvmLayer(Layer):
         # An excluded endpoint leaves GET to the app, whose health check may have this path.
         left = {"GET"} if ENDPOINT in excluded else set()
         methods = [method for method in EVERY_METHOD if method not in left]
-        view = views.body(ENDPOINT, self.dispatcher, empty_page)
+        page = ApiPage(_FIRST_CALL, self.dispatcher, views).page
+        view = views.body(ENDPOINT, self.dispatcher, empty_page, page)
         yield Path("/evm", ENDPOINT, methods, view, ("POST", ENDPOINT))
 
     def websockets(self) -> Iterator[Websocket]:
