@@ -25,6 +25,7 @@ from ..errors import (
     UpstreamError,
 )
 from ..jsonrpc.reply import to_rpc_error
+from ..web.html import SHARED_STYLE, file
 from ..web.pages import EXPLORERS
 from . import accounts, chain, charts, finding, operation, text, txs, validators
 from .node import Node
@@ -42,6 +43,7 @@ explorer_bp = Blueprint(
 shows the chain of another mount.
 """
 
+explorer_bp.add_url_rule(f"/static/{SHARED_STYLE}", "pages_style", lambda: file(SHARED_STYLE))
 # This page takes the ABI in a form, as it is too long for a URL.
 explorer_bp.add_url_rule("/tx/<digest>", "tx_with_abi", txs.tx_with_abi, methods=["POST"])
 _METHODS = {"tx_with_abi": "tx"}

@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Mapping
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from flask import Response, current_app, render_template, request, url_for
+from flask import (
+    Response,
+    current_app,
+    render_template,
+    request,
+    send_from_directory,
+    url_for,
+)
+from markupsafe import Markup
 
 from .. import jsoncodec
 from ..jsonrpc.dispatch import Dispatcher
@@ -17,6 +29,31 @@ NODE_ADDRESS = "noderpc.node_address"
 node's RPC, and the port of the API."""
 
 
+SHARED_STYLE = "pages.css"
+"""Name of the style sheet of all pages."""
+
+_FOLDER = Path(__file__).parent / "static"
+
+
+def file(name: str) -> Response:
+    """Return a static file of the pages."""
+    return send_from_directory(_FOLDER, name)
+
+
+@cache
+def _style() -> str:
+    return (_FOLDER / SHARED_STYLE).read_text()
+
+
+@cache
+def _policy() -> str:
+    digest = b64encode(sha256(_style().encode()).digest()).decode()
+    return (
+        f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none';"
+        " form-action 'none'; frame-ancestors 'none'"
+    )
+
+
 def prefers_html() -> bool:
     """Return true if the client prefers HTML to JSON, as browsers do; programs usually accept
     every type, or do not say."""
@@ -24,9 +61,19 @@ def prefers_html() -> bool:
     return accepted.quality("text/html") > accepted.quality("application/json")
 
 
-def html_page(html: str) -> Response:
-    """Return a page at a URL at which programs get another response."""
-    return Response(html, headers={"X-Content-Type-Options": "nosniff", "Vary": "Accept"})
+def html_page(template: str, **values: Any) -> Response:
+    """Return a page at a URL at which programs get another response.
+
+    The page contains its styles, as it may be at an address that serves nothing else.
+    """
+    html = render_template(template, style=Markup(_style()), **values)
+    headers = {
+        "Content-Security-Policy": _policy(),
+        "X-Content-Type-Options": "nosniff",
+        "Referrer-Policy": "same-origin",
+        "Vary": "Accept",
+    }
+    return Response(html, headers=headers)
 
 
 class FirstCall(NamedTuple):
@@ -50,7 +97,7 @@ class ApiPage:
         if not is_visit or request.content_length or request.headers.get("Transfer-Encoding"):
             return None
         call = {"jsonrpc": "2.0", "id": 1, "method": self._first.method, "params": []}
-        html = render_template(
+        return html_page(
             "noderpc/api.html",
             title=self._first.title,
             url=request.host_url if NODE_ADDRESS in request.environ else request.base_url,
@@ -58,7 +105,6 @@ class ApiPage:
             chain_id=self._chain_id(),
             node=_node_url(request.environ),
         )
-        return html_page(html)
 
     def _chain_id(self) -> str:
         """Return the chain ID in both notations, or the reason why it is not shown."""

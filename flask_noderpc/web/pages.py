@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
-from flask import Response, current_app, render_template, request, url_for
+from flask import Response, current_app, request, url_for
 from markupsafe import escape
 from werkzeug.routing import BuildError
 
@@ -27,10 +27,10 @@ from ..jsonrpc.route import Route, RouteTable
 from ..jsonrpc.session import WEBSOCKET_METHODS
 from ..lru import CacheMemory
 from ..wire.dialect import Dialect
-from .html import html_page, prefers_html
+from .html import file, html_page, prefers_html
 from .readiness import Readiness
 from .rule_conflicts import has_get
-from .try_page import FILES, TryPage, file
+from .try_page import FILES, TryPage
 
 Page = Callable[[], Response]
 
@@ -141,10 +141,10 @@ class IndexPage:
             return plain_index(self._routes, base, left_out, self._dialect.ignored)
         try:
             self._start()
-            return html_page(index_page(self._routes, self._backend, left_out))
+            return index_page(self._routes, self._backend, left_out)
         except NodeRPCError as error:
             trouble = to_rpc_error(error).text_with_hint
-            return html_page(index_page(self._routes, None, left_out, trouble))
+            return index_page(self._routes, None, left_out, trouble)
 
     def _left_out(self) -> tuple[str, ...]:
         """Return the names of routes whose path a setting or a rule of the app has left to the
@@ -166,12 +166,12 @@ def index_page(
     backend: ChainBackend | None,
     left_out: tuple[str, ...],
     trouble: str = "",
-) -> str:
+) -> Response:
     """Return the page; if ``backend`` is ``None``, there are no examples, and the page shows
     ``trouble``, the reason."""
     examples = examples_of(backend) if backend is not None else dict.fromkeys(routes.by_name())
     links = [_link(route, examples) for route in routes if route.name not in left_out]
-    return render_template(
+    return html_page(
         "noderpc/index.html",
         links=links,
         trouble=trouble,

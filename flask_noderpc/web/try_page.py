@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from flask import Response, current_app, render_template, request, send_from_directory, url_for
+from flask import Response, current_app, render_template, request, url_for
 
 from .. import jsoncodec
 from ..backends.base.backend import ChainBackend
@@ -23,6 +22,7 @@ from ..jsonrpc.describe import DISCOVER
 from ..jsonrpc.dispatch import Dispatcher
 from ..jsonrpc.reply import to_rpc_error
 from ..wire import json_schema as forms
+from .html import SHARED_STYLE
 from .layers import Example, Layer
 from .rule_conflicts import has_get
 
@@ -32,10 +32,13 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self';"
     " connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-FILES = {"try_style": "try.css", "try_script": "try.js", "try_icon": "try.svg"}
+FILES = {
+    "pages_style": SHARED_STYLE,
+    "try_style": "try.css",
+    "try_script": "try.js",
+    "try_icon": "try.svg",
+}
 """Names of the page's static files, by endpoint."""
-
-_FOLDER = Path(__file__).parent / "static"
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,8 +301,3 @@ def _url(endpoint: str, **values: str) -> str:
 
 def _has_get(endpoint: str) -> bool:
     return has_get(current_app, f"{request.blueprint}.{endpoint}")
-
-
-def file(name: str) -> Response:
-    """Return one of the page's static files."""
-    return send_from_directory(_FOLDER, name)

@@ -193,7 +193,7 @@ def test_the_page_is_whole_on_every_screen(
             reader.click(f"#call-{call} button")
             reader.until_text("200 OK", f"#call-{call} .status")
             reader.screenshot(folder / f"try-{name}-{width}-{scheme}.png")
-            assert (reader.faults(), reader.sticks_out()) == ([], False), (width, scheme)
+            assert (reader.faults(), reader.sticking_out()) == ([], []), (width, scheme)
     assert reader.complaints() == []
 
 

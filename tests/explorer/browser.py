@@ -29,8 +29,17 @@ axe.run(document, {preload: false, resultTypes: ["violations"]}).then(
     [impact, id, help, nodes.map((node) => [node.target.join(" "), node.failureSummary])])),
   (error) => done([["critical", "axe", String(error), []]]));
 """
-# A script that returns the widths of the page's content and of the window.
-_WIDTHS = "return [document.documentElement.scrollWidth, document.documentElement.clientWidth]"
+# A script that returns the beginnings of elements that end right of the window, without those
+# that an element around them cuts off or scrolls.
+_STICKING_OUT = """
+const root = document.documentElement, width = root.clientWidth;
+const isCut = (element) => element && (getComputedStyle(element).overflowX !== "visible"
+  || isCut(element.parentElement));
+const found = [...document.querySelectorAll("body *")].filter((element) =>
+  element.getBoundingClientRect().right > width + 0.5 && !isCut(element.parentElement));
+return [...(root.scrollWidth > width ? [root] : []), ...found]
+  .map((element) => element.outerHTML.slice(0, 100));
+"""
 
 
 def screens() -> Sequence[tuple[int, str]]:
@@ -87,10 +96,10 @@ class Reader:
         found = self.driver.execute_async_script(_RUN_AXE)
         return [fault for fault in found if fault[0] in ("serious", "critical")]
 
-    def sticks_out(self) -> bool:
-        """Return true if the page has to be scrolled sideways."""
-        content, screen = self.driver.execute_script(_WIDTHS)
-        return bool(content > screen)
+    def sticking_out(self) -> list[str]:
+        """Return the elements that are wider than the window, or end right of it."""
+        found: list[str] = self.driver.execute_script(_STICKING_OUT)
+        return found
 
     def complaints(self) -> list[str]:
         """Return the messages in the browser's console since the last call."""

@@ -11,7 +11,7 @@ from flask_noderpc.cosmos.rest.view import VARIABLE
 from tests.explorer.conftest import MakeSite, Site
 
 # Open to all callers: liveness, files of the pages, and the empty page that geth's probe gets.
-OPEN = {"/health", "/readyz", "/try.css", "/try.js", "/try.svg", "/evm"}
+OPEN = {"/health", "/readyz", "/pages.css", "/try.css", "/try.js", "/try.svg", "/evm"}
 HANDSHAKES = {"/websocket", "/evm/ws"}
 
 

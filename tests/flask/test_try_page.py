@@ -157,7 +157,7 @@ def test_the_index_links_to_the_page_unless_that_is_excluded(
 
     assert '<a href="/try">' in client.get("/").text
     assert "/try" not in without.get("/").text
-    for path in ("/try", "/try.css", "/try.js", "/try.svg"):
+    for path in ("/try", "/pages.css", "/try.css", "/try.js", "/try.svg"):
         with client.get(path) as answer:
             assert answer.status_code == 200
         assert without.get(path).status_code == 404
