@@ -22,6 +22,7 @@ from ..domain.block import BlockIDFlag, CommitSig, Vote
 from ..domain.time import SECOND
 from ..domain.validator import BLS12_381, ED25519, ML_DSA_65, SECP256K1, SECP256K1ETH
 from ..errors import ChainHalted, ConfigurationError, short_repr
+from ..installation import install_hint
 from ..protocol.comet.key_types import KEY_NAMES
 from ..protocol.comet.keys import (
     Bls12381PrivateKey,
@@ -70,7 +71,7 @@ def read_validator_key(document: bytes) -> PrivateKey:
     if key.type not in others:
         raise ConfigurationError(
             f"key file: expected a key of type {_ED25519_NAME}, or one of"
-            f" {', '.join(others)}, which need pip install 'flask-noderpc[evm]'; got type"
+            f" {', '.join(others)}, which need the extra evm ({install_hint('evm')}); got type"
             f" {short_repr(key.type)}"
         )
     try:

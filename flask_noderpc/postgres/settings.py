@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl, quote, urlencode
 
 from ..backends.base.location import Location
 from ..errors import ConfigurationError, InvalidSetting, short_repr
+from ..installation import install_hint
 from ..settings.kinds import PATH
 from ..settings.table import setting
 
@@ -129,5 +130,5 @@ def _extra() -> Iterator[None]:
     except ModuleNotFoundError as error:
         raise ConfigurationError(
             f"a postgresql:// URL needs the extra postgres, which is not installed ({error}):"
-            " pip install 'flask-noderpc[postgres]'"
+            f" {install_hint('postgres')}"
         ) from None

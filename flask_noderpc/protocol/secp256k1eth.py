@@ -9,18 +9,18 @@ from functools import cached_property
 from importlib.util import find_spec
 
 from ..errors import InvalidTransaction
+from ..installation import install_hint
 
 
 @contextmanager
 def hint_at_extra() -> Iterator[None]:
-    """Add the ``pip install`` command to a ``ModuleNotFoundError`` that is raised in the
+    """Add how to install the extra to a ``ModuleNotFoundError`` that is raised in the
     block."""
     try:
         yield
     except ModuleNotFoundError as error:
-        hint = "pip install 'flask-noderpc[evm]'"
         raise ModuleNotFoundError(
-            f"Ethereum needs the library {error.name}: {hint}", name=error.name
+            f"Ethereum needs the library {error.name}: {install_hint('evm')}", name=error.name
         ) from None
 
 

@@ -19,6 +19,7 @@ from flask import Flask
 from ..errors import ConfigurationError
 from ..extension import NodeRPC
 from ..feature import load, page_sets
+from ..installation import install_hint
 from .wsgi import WSGI
 
 
@@ -84,8 +85,8 @@ def export_spans() -> None:
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
     except (ModuleNotFoundError, ValueError):
         raise ConfigurationError(
-            f"{_VARIABLE}: the exporter {name!r} is not installed; for otlp and console, pip"
-            " install 'flask-noderpc[opentelemetry]'"
+            f"{_VARIABLE}: the exporter {name!r} is not installed; for otlp and console,"
+            f" {install_hint('opentelemetry')}"
         ) from None
     provider = TracerProvider()
     provider.add_span_processor(BatchSpanProcessor(exporter.load()()))

@@ -19,6 +19,7 @@ from werkzeug.routing import BuildError
 from .. import jsoncodec
 from ..backends.base.backend import ChainBackend
 from ..errors import ConfigurationError, NodeRPCError
+from ..installation import install_hint
 from ..jsonrpc.describe import DISCOVER, examples_of, openapi
 from ..jsonrpc.guard import STATUS
 from ..jsonrpc.params import Params, specs
@@ -250,7 +251,7 @@ def metrics_page(backend: ChainBackend, memory: CacheMemory) -> Callable[[], Res
         from .metrics import count, page
     except ModuleNotFoundError as error:
         raise ConfigurationError(
-            f"NODERPC_METRICS: {error}; pip install 'flask-noderpc[metrics]'"
+            f"NODERPC_METRICS: {error}; {install_hint('metrics')}"
         ) from None
     count(backend, memory)
     return lambda: page(backend, memory)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from base64 import b64encode
 from pathlib import Path
@@ -20,6 +21,7 @@ from flask_noderpc.chain.validator_keys import (
 from flask_noderpc.cli import main
 from flask_noderpc.domain.validator import BLS12_381, SECP256K1ETH
 from flask_noderpc.errors import ConfigurationError
+from flask_noderpc.installation import install_hint
 from flask_noderpc.protocol.comet.key_types import verify
 from flask_noderpc.testing.node import app_for
 from flask_noderpc.wire.comet.v038_schemas import Evidence
@@ -103,7 +105,7 @@ def test_without_the_library_the_error_names_the_extra(
     given = document(kind)
     monkeypatch.setitem(sys.modules, NAMES[kind][1], None)
 
-    with pytest.raises(ConfigurationError, match=r"flask-noderpc\[evm\]"):
+    with pytest.raises(ConfigurationError, match=re.escape(install_hint("evm"))):
         read_validator_key(given)
 
 

@@ -20,6 +20,7 @@ from flask_noderpc.chain.validator_keys import (
 )
 from flask_noderpc.domain.validator import SECP256K1
 from flask_noderpc.errors import ConfigurationError
+from flask_noderpc.installation import install_hint
 from flask_noderpc.protocol.comet.keys import Secp256k1PrivateKey
 
 from ..comet.test_secp256k1 import ADDRESS, KEY, ORDER, SIGNATURE
@@ -97,7 +98,7 @@ def test_without_the_library_the_error_names_the_extra(monkeypatch: pytest.Monke
     with pytest.raises(ConfigurationError) as caught:
         read_validator_key(json.dumps(DOCUMENT).encode())
 
-    assert "flask-noderpc[evm]" in str(caught.value)
+    assert install_hint("evm") in str(caught.value)
     assert "ed25519" in str(caught.value)
 
 

@@ -13,6 +13,7 @@ from flask import Flask
 from flask_noderpc import ConfigurationError, NodeRPC, noderpc_bp
 from flask_noderpc.extension import mounts
 from flask_noderpc.feature import application_names, features
+from flask_noderpc.installation import install_hint
 from flask_noderpc.settings import REMOVED_SETTINGS, Settings, all_settings, read_settings
 from flask_noderpc.wire.dialects import DIALECTS
 
@@ -311,8 +312,7 @@ def test_the_evm_names_the_package_that_is_missing(
     with pytest.raises(ConfigurationError) as caught:
         make_app(NODERPC_APPLICATION="evm").register_blueprint(noderpc_bp)
 
-    cure = "pip install 'flask-noderpc[evm]'"
-    assert str(caught.value).endswith(f"needs py-arkworks-bls12381: {cure}")
+    assert str(caught.value).endswith(f"needs py-arkworks-bls12381: {install_hint('evm')}")
 
 
 def test_settings_reach_the_node(make_app: MakeApp) -> None:

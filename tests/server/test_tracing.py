@@ -12,6 +12,8 @@ from threading import Thread
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from flask_noderpc.installation import install_hint
+
 from ..helpers.http import get, request
 from ..helpers.until import until
 from .node_process import ANY_PORTS, run_start, started
@@ -101,5 +103,5 @@ def test_an_exporter_that_is_not_installed_is_refused_in_one_line(
     assert done.returncode == 78
     assert done.stderr == (
         "Error: OTEL_TRACES_EXPORTER: the exporter 'pigeon' is not installed;"
-        " for otlp and console, pip install 'flask-noderpc[opentelemetry]'\n"
+        f" for otlp and console, {install_hint('opentelemetry')}\n"
     )

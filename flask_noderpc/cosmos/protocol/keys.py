@@ -13,6 +13,7 @@ from typing import Any
 
 from ...domain.validator import ED25519, SECP256K1, PublicKey
 from ...errors import short_repr
+from ...installation import install_hint
 from ...protocol.comet import key_types
 from ...protocol.protobuf import Message, delimited, integer
 from .fields import ANY_AMINO, AnyValue, InvalidMessage, declared
@@ -22,7 +23,7 @@ try:
     from btclib_secp256k1 import dsa
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(
-        f"the application bank needs {error.name}: pip install 'flask-noderpc[bank]'",
+        f"the application bank needs {error.name}: {install_hint('bank')}",
         name=error.name,
     ) from None
 

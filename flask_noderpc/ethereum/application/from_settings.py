@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from ...backends.base.application import AppState
 from ...errors import ConfigurationError, InvalidSetting
 from ...feature import features, load
+from ...installation import install_hint
 from ...lru import CacheMemory
 from ...settings import Settings
 from ..api import check_fork
@@ -73,8 +74,7 @@ def evm(
     # Check now, as otherwise the executor processes, which import this package, fail later.
     if find_spec("py_arkworks_bls12381") is None:
         raise ConfigurationError(
-            "NODERPC_APPLICATION = 'evm' needs py-arkworks-bls12381: pip install"
-            " 'flask-noderpc[evm]'"
+            f"NODERPC_APPLICATION = 'evm' needs py-arkworks-bls12381: {install_hint('evm')}"
         )
     fork = _fork(settings, path)
     limits = ExecutionLimits(own.evm_executors, call_s=own.evm_timeout)

@@ -30,6 +30,7 @@ from ...domain.validator import (
     ValidatorSet,
 )
 from ...errors import ConfigurationError, InvalidTransaction
+from ...installation import install_hint
 
 
 class UnsupportedKey(ValueError):
@@ -139,9 +140,7 @@ def needing_extra(kind: str) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        raise UnsupportedKey(
-            f"{kind} keys need {error.name}: pip install 'flask-noderpc[evm]'"
-        ) from None
+        raise UnsupportedKey(f"{kind} keys need {error.name}: {install_hint('evm')}") from None
 
 
 def _secp256k1eth_address(key: bytes) -> bytes:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from flask_noderpc.ethereum.protocol.transactions import decode
+from flask_noderpc.installation import install_hint
 from tests.clients.record_javascript import INDEX, RECORDING, of_result, of_step
 from tests.ethereum.protocol.signing import ACCOUNT
 
@@ -334,6 +335,6 @@ def test_without_the_extra_code_is_refused(node: Node, monkeypatch: pytest.Monke
     assert node.ask("debug_traceTransaction", own, {"tracer": "{step: function() {}}"}) == (
         "tracer: expected one of callTracer, flatCallTracer, prestateTracer, 4byteTracer,"
         " noopTracer, muxTracer, erc7562Tracer, got '{step: function() {}}'; tracers in"
-        " JavaScript need the extra js: pip install 'flask-noderpc[js]'"
+        f" JavaScript need the extra js: {install_hint('js')}"
     )
     assert node.ask("debug_traceTransaction", own, {"tracer": "noopTracer"}) == {}

@@ -11,6 +11,7 @@ from typing import Any
 
 from .... import jsoncodec
 from ....domain.time import SECOND, from_go_duration
+from ....installation import install_hint
 from ....wire.params import ParamField
 from ...domain.execution import BlockChanges, Overrides
 from ...engine.tracers import javascript
@@ -140,7 +141,7 @@ def _tracer_named(name: str, config: Any) -> TracerConfig:
             options = "{}" if config is None else jsoncodec.encode(config).decode()
             return JavaScript(name, options)
         known = ", ".join(_TRACERS)
-        hint = "; tracers in JavaScript need the extra js: pip install 'flask-noderpc[js]'"
+        hint = f"; tracers in JavaScript need the extra js: {install_hint('js')}"
         raise EvmError(
             f"tracer: expected one of {known}, got {name[:100]!r}{'' if has_engine else hint}"
         )
