@@ -142,6 +142,9 @@ class ApplicationKind:
     """Function that returns another function, which creates the application from its committed
     state. Its arguments are the settings, the store's path, and the memory limit that the
     caches of a process share."""
+    txs: str = ""
+    """Description of its transactions, such as ``transactions key=value``; an API refuses to
+    send it transactions of another kind. Empty if it may accept any transactions."""
     dev_accounts: str = ""
     """Subclass of :class:`~flask_noderpc.chain.source.DevAccounts` with the funded accounts of
     NODERPC_DEV, which is refused if this is empty."""
@@ -252,6 +255,9 @@ class Feature:
     ``package.module:name``, by the settings that select them: a mount without a backend, in
     which such a setting has a value, serves the chain of that source instead of an embedded
     chain."""
+    starts: Mapping[str, str] = field(default_factory=dict)
+    """Flags of ``noderpc start`` that serve a chain of this feature, with a few words about it,
+    which a node without flags shows."""
     evm_calls: str = ""
     """Function that returns a :class:`~flask_noderpc.backends.base.capabilities.ForwardedCalls`
     to the Ethereum JSON-RPC of nodes. Its arguments are the settings, the URLs, the name of the
@@ -357,8 +363,10 @@ def page_sets() -> dict[str, PageSet]:
 
 
 _CORE_KINDS = {
-    "kvstore": ApplicationKind(make="flask_noderpc.chain.from_settings:kvstore"),
-    "merkle": ApplicationKind(make="flask_noderpc.chain.from_settings:merkle"),
+    name: ApplicationKind(
+        make=f"flask_noderpc.chain.from_settings:{name}", txs="transactions key=value"
+    )
+    for name in ("kvstore", "merkle")
 }
 
 
@@ -369,6 +377,12 @@ def application_kinds() -> Mapping[str, ApplicationKind]:
     for feature in features():
         kinds.update(feature.applications)
     return kinds
+
+
+def kind_of(application: object) -> ApplicationKind | None:
+    """Return the kind of an application, by the name of its class or of a base class."""
+    names = (getattr(each, "name", "") for each in type(application).__mro__)
+    return next(filter(None, map(application_kinds().get, names)), None)
 
 
 def application_names() -> tuple[str, ...]:

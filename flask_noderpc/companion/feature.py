@@ -13,6 +13,7 @@ FEATURE = Feature(
     title="The companion",
     # Select the source by evm_upstream, too, as it raises an error if upstream is missing.
     chain_sources={"upstream": _SOURCE, "evm_upstream": _SOURCE},
+    starts={"--upstream URL": "a companion: the chain of running nodes"},
     evm_calls="flask_noderpc.companion.from_settings:evm_calls",
     commands=(
         "flask_noderpc.companion.commands.conform",

@@ -7,6 +7,7 @@ from .settings import CosmosSettings
 
 _BANK = ApplicationKind(
     make="flask_noderpc.cosmos.bank.application:bank",
+    txs="transactions of the Cosmos SDK",
     dev_accounts="flask_noderpc.cosmos.bank.dev:BankDevAccounts",
     # Old genesis documents have "accounts" as a member of their own.
     genesis_members=frozenset({"auth", "bank", "accounts"}),
@@ -35,6 +36,7 @@ FEATURE = Feature(
     settings=CosmosSettings,
     apis=(_REST,),
     applications={"bank": _BANK},
+    starts={"--dev --application bank": "accounts and coins of the Cosmos SDK, for tests"},
     routes="flask_noderpc.cosmos.history:ROUTES",
     routes_setting="rest",
     dev_routes="flask_noderpc.cosmos.dev_routes:DEV_ROUTES",

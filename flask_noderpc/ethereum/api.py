@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from ..backends import open_store, stored_identity
 from ..errors import InvalidSetting
+from ..feature import application_kinds
 from ..settings import Settings
 from .settings import CHAIN_ID, EthereumSettings
 
@@ -58,6 +59,9 @@ def about(settings: Settings, path: str) -> str:
     and the fee and the limit of a development chain's next block."""
     (latest, point), given = _latest(path), settings.of(EthereumSettings).evm_chain_id
     shown = f"EVM chain id {(latest and latest.chain_id) or given or CHAIN_ID}"
+    kind = application_kinds().get(settings.application)
+    if kind and kind.txs:
+        shown += " (no Ethereum transactions)"
     if latest and settings.dev:
         shown += f", base fee {latest.next_base_fee} wei, gas limit {latest.gas_limit}"
     if point:

@@ -63,6 +63,7 @@ FEATURE = Feature(
     title="The EVM layer",
     apis=(_API,),
     applications={"evm": _EVM},
+    starts={"--dev": "Ethereum's transactions and funded accounts, for tests"},
     event_aliases=ALIASES,
     hit_indexes={"evm": _INDEX},
     other_hashes="flask_noderpc.ethereum.protocol.execution:transaction_hashes",

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from ipaddress import ip_address
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import click
 from ..backends import stored_identity
 from ..backends.base.location import location_of
 from ..chain.source import ChainSource, Process
-from ..feature import ApplicationKind, Surface, apis, load, page_sets
+from ..feature import ApplicationKind, Surface, apis, features, load, page_sets
 from ..settings import Settings, flag_of
 from .addresses import NODE, Address
 
@@ -128,6 +129,7 @@ class Banner:
         yield "curl", self._curl("/status")
         yield "CosmJS", self._cosmjs(node)
         yield from self._clients()
+        yield from self._other_chains()
 
     def _addresses(self) -> Iterator[tuple[str, str]]:
         for place, sock in self.bound:
@@ -205,6 +207,15 @@ class Banner:
             if api.clients:
                 url = self._client_url(api.surfaces[0].name) if api.surfaces else ""
                 yield from load(api.clients)(self.settings, url, self._setting)
+
+    def _other_chains(self) -> Iterator[tuple[str, str]]:
+        """Yield the commands for other chains, on a node that names none of them."""
+        if self.source or self.is_app or self.settings.application != Settings().application:
+            return
+        yield "other chains", f"{'flask --app yourapp run':38}  a chain in your Flask app"
+        starts = chain.from_iterable(feature.starts.items() for feature in features())
+        for flags, about in sorted(starts):
+            yield "other chains", f"{f'noderpc start {flags}':38}  {about}"
 
     def _setting(self, name: str, value: str = "") -> str:
         """Return how to set a setting: as the app's config key, or as a flag."""

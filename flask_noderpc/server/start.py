@@ -17,7 +17,7 @@ from ..backends import replica_of, stored_identity
 from ..backends.base.location import FileLocation, check_identity, location_of
 from ..chain.source import ChainSource, Process, chain_source, worker_count
 from ..errors import ConfigurationError, InvalidSetting
-from ..feature import Surface, apis, application_kinds, load
+from ..feature import Surface, apis, application_kinds, kind_of, load
 from ..settings import Settings, flag_of, read_settings
 from ..settings.kinds import AUTO
 from .addresses import Address, bind, parse, surfaces_of, tls_context
@@ -35,8 +35,6 @@ from .supervisor import Supervisor
 from .worker_spec import Listener, WorkerSpec
 
 if TYPE_CHECKING:
-    from ..backends.base.application import Application
-    from ..feature import ApplicationKind
     from ..mount import Mount
 
 log = logging.getLogger("flask_noderpc.start")
@@ -132,12 +130,6 @@ def _check_store(path: str, application: str, chain_id: str | None) -> None:
         check_identity(stored, location_of(path).display_name, application, chain_id)
 
 
-def _kind_of(application: Application) -> ApplicationKind | None:
-    """Return the kind of an application, by the name of its class or of a base class."""
-    names = (getattr(each, "name", "") for each in type(application).__mro__)
-    return next(filter(None, map(application_kinds().get, names)), None)
-
-
 def serve_app(
     spec: WorkerSpec,
     mount: Mount,
@@ -168,7 +160,7 @@ def serve_app(
     def show(bound: Bound) -> Banner:
         home, kind, shown = None, None, settings
         if isinstance(backend, EmbeddedChain) and backend.store.abci:
-            home, kind = backend.home, _kind_of(backend.store.abci)
+            home, kind = backend.home, kind_of(backend.store.abci)
             # Show the application of the chain, as the app may have created it itself.
             shown = replace(settings, application=backend.store.abci.name)
         return Banner(

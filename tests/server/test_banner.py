@@ -171,6 +171,21 @@ def test_what_is_missing_is_named_by_its_flag(tmp_path: Path) -> None:
     assert [page.rpartition("/")[2] for page in shown["pages"]] == ["try", "openapi.json"]
 
 
+def test_a_chain_without_ethereum_names_the_commands_for_others(
+    dev: Node, tmp_path: Path
+) -> None:
+    with started(tmp_path, "--json-rpc.enable") as node:
+        shown = banner_of(node)
+    assert "kvstore, EVM chain id 9000 (no Ethereum transactions)" in shown["chain"][0]
+    assert [re.split("  +", line)[0] for line in shown["other chains"]] == [
+        "flask --app yourapp run",
+        "noderpc start --dev",
+        "noderpc start --dev --application bank",
+        "noderpc start --upstream URL",
+    ]
+    assert "other chains" not in banner_of(dev)
+
+
 def test_a_unix_socket_has_a_line_for_curl(tmp_path: Path) -> None:
     path = tmp_path / "node.sock"
     with started(tmp_path, "--rpc.laddr", f"unix://{path}") as node:

@@ -13,8 +13,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ....backends.sql.store import STORE
 from ....domain.abci import ExecTxResult
 from ....errors import NonceTaken, NotSupported, TxInCache, TxRejected
+from ....feature import kind_of
 from ....jsonrpc.context import Context
 from ....jsonrpc.params import NoParams, Params, param
 from ....protocol.secp256k1eth import keccak
@@ -31,7 +33,7 @@ from ...protocol.validity import check_protected
 from ...settings import EthereumSettings, takes_unprotected_txs
 from ..codec.call_objects import TransactionObject
 from ..codec.params import Data, Quantity, Tag
-from ..errors import EvmError
+from ..errors import EvmError, not_supported
 from ..queries import fees
 from ..queries.blocks import find
 from ..reader import chain_id_of
@@ -191,6 +193,7 @@ def hand_in_raw(ctx: Context, params: RawTransaction) -> Transaction:
 def read_raw(ctx: Context, params: RawTransaction) -> Transaction:
     """Return a signed transaction for this chain; raise :exc:`.errors.EvmError` for another
     chain's."""
+    _refuse_other_application(ctx)
     refuse_long_lists(params.raw)
     tx = decode(without_blobs(params.raw))
     if not takes_unprotected_txs(ctx.settings):
@@ -199,6 +202,20 @@ def read_raw(ctx: Context, params: RawTransaction) -> Transaction:
     if tx.chain_id not in (None, chain_id):
         raise EvmError(f"invalid chain id for signer: have {tx.chain_id} want {chain_id}")
     return tx
+
+
+def _refuse_other_application(ctx: Context) -> None:
+    """Raise :exc:`.errors.EvmError` if the chain has transactions of another kind.
+
+    kvstore would otherwise accept an Ethereum transaction that contains the byte of ``=``.
+    """
+    store = STORE.find(ctx.backend)
+    application = store and store.abci
+    kind = application and kind_of(application)
+    if application and kind and kind.txs:
+        what = f"the application {application.name} executes no Ethereum transactions, only"
+        cure = "NODERPC_APPLICATION=evm, or noderpc start --dev, makes a chain that does"
+        raise not_supported(NotSupported(f"{what} {kind.txs}", cure))
 
 
 def add_to_mempool(
