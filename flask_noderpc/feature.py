@@ -145,6 +145,9 @@ class ApplicationKind:
     txs: str = ""
     """Description of its transactions, such as ``transactions key=value``; an API refuses to
     send it transactions of another kind. Empty if it may accept any transactions."""
+    warn: str = ""
+    """Function that logs warnings when a chain without NODERPC_DEV starts. Its arguments are
+    the chain's home and its genesis."""
     dev_accounts: str = ""
     """Subclass of :class:`~flask_noderpc.chain.source.DevAccounts` with the funded accounts of
     NODERPC_DEV, which is refused if this is empty."""

@@ -56,10 +56,13 @@ def application_named(
 def _on_start(
     settings: Settings, home: Path, accounts: DevAccounts | None, genesis: Genesis
 ) -> None:
-    """Log warnings about the home's config.toml, in the process that produces blocks, and the
-    development accounts."""
+    """Log warnings about the home's config.toml and the application's genesis, in the process
+    that produces blocks, and the development accounts."""
+    warn = application_kinds()[settings.application].warn
     if settings.produce:
         warn_of_ignored(home, settings)
+        if warn and accounts is None:
+            load(warn)(home, genesis)
     if accounts is not None:
         accounts.log(settings, genesis)
 

@@ -285,16 +285,33 @@ def _read(path: Path, parse: Callable[[bytes], T]) -> T:
         raise ConfigurationError(f"{path}: {error}") from None
 
 
+def replace_genesis(folder: Path, content: bytes) -> None:
+    """Replace a home's genesis document atomically; its mode stays."""
+    path = genesis_path(folder).resolve()
+    draft = _draft(path, content, path.stat().st_mode & 0o777)
+    try:
+        os.replace(draft, path)
+    except OSError:
+        os.unlink(draft)
+        raise
+
+
+def _draft(path: Path, content: bytes, mode: int) -> str:
+    """Write a file beside ``path``, and return its path."""
+    handle, draft = tempfile.mkstemp(dir=path.parent)
+    with os.fdopen(handle, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    os.chmod(draft, mode)
+    return draft
+
+
 def _write_once(path: Path, content: bytes, mode: int = 0o600) -> None:
     if path.exists():
         return
-    handle, draft = tempfile.mkstemp(dir=path.parent)
+    draft = _draft(path, content, mode)
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(draft, mode)
         # Link the file, because a rename would overwrite a file that another process has just
         # written.
         os.link(draft, path)

@@ -1,4 +1,5 @@
-"""Command ``noderpc genesis check``, which shows how a node reads a genesis document."""
+"""Group ``noderpc genesis``, and its command ``check``, which shows how a node reads a genesis
+document."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ DIALECT_NAMES = ("document", *(f"comet-{name}" for name in _VERSIONS))
     ],
 )
 def genesis_group() -> None:
-    """Check genesis documents."""
+    """Check and edit genesis documents."""
 
 
 @genesis_group.command(
@@ -80,7 +81,7 @@ def check(file: str, application: str | None, dialect: str) -> None:
     state: Mapping[str, str] = {}
     complaint = ""
     try:
-        state = _described(name, reading.genesis)
+        state = described(name, reading.genesis)
     except ConfigurationError as error:
         complaint = str(error)
     if reading.is_object:
@@ -131,7 +132,9 @@ def _application_of(app_state: bytes) -> str:
     return next(found, Settings().application)
 
 
-def _described(application: str, genesis: Genesis) -> Mapping[str, str]:
+def described(application: str, genesis: Genesis) -> Mapping[str, str]:
+    """Return the description of a document's state by an application; raise
+    :exc:`~flask_noderpc.errors.ConfigurationError` if the application refuses it."""
     from ..chain.from_settings import chain_from_settings
 
     settings = read_settings({}, {"application": application})

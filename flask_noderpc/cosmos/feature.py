@@ -7,6 +7,7 @@ from .settings import CosmosSettings
 
 _BANK = ApplicationKind(
     make="flask_noderpc.cosmos.bank.application:bank",
+    warn="flask_noderpc.cosmos.bank.genesis_accounts:warn",
     txs="transactions of the Cosmos SDK",
     dev_accounts="flask_noderpc.cosmos.bank.dev:BankDevAccounts",
     # Old genesis documents have "accounts" as a member of their own.
@@ -40,6 +41,7 @@ FEATURE = Feature(
     routes="flask_noderpc.cosmos.history:ROUTES",
     routes_setting="rest",
     dev_routes="flask_noderpc.cosmos.dev_routes:DEV_ROUTES",
+    commands=("flask_noderpc.cosmos.genesis_command",),
     abci_query="flask_noderpc.cosmos.services:answer",
     account_facts="flask_noderpc.cosmos.facts:account_facts",
     tx_facts="flask_noderpc.cosmos.facts:tx_facts",

@@ -240,7 +240,7 @@ def _params_size(params: ConsensusParams) -> int:
 def prefix_of(document: Item) -> str | None:
     """Return the address prefix of a genesis state; ``None`` if it has no addresses."""
     addresses = [each["address"] for each in document["bank"]["balances"]]
-    addresses += [_base(each)["address"] for each in document["auth"]["accounts"]]
+    addresses += [base_of(each)["address"] for each in document["auth"]["accounts"]]
     prefixes = {
         each.read(lambda text: bech32.decode(text)[0], "an address") for each in addresses
     }
@@ -251,7 +251,8 @@ def prefix_of(document: Item) -> str | None:
     return prefixes.pop() if prefixes else None
 
 
-def _base(account: Item) -> Item:
+def base_of(account: Item) -> Item:
+    """Return the base account in an account of any type."""
     for name in ("base_vesting_account", "base_account"):
         account = account[name] if name in account.members else account
     return account
@@ -263,7 +264,7 @@ def _write_accounts(context: Context, auth: Item) -> None:
     seen: set[bytes] = set()
     for each in auth["accounts"]:
         account = _account(each)
-        address = _base(each)["address"].read(context.codec.parse, "an address")
+        address = base_of(each)["address"].read(context.codec.parse, "an address")
         if address in seen:
             each.refuse(f"duplicate account found in genesis state; address: {account.address}")
         seen.add(address)
