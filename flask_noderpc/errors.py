@@ -48,7 +48,7 @@
     └── RPCError(code, message, text)   the JSON-RPC error object
         ├── ParseError -32700 · MethodNotFound -32601 · InvalidParams -32602
         ├── InternalError -32603
-        │   └── CallFailed · AnswerTooLarge · BatchTimedOut
+        │   └── CallFailed · ValueRefused · AnswerTooLarge · BatchTimedOut
         └── InvalidRequest -32600
             └── BatchTooLarge(limit) · BodyTooLarge(limit) · BodyEncoded
 """
@@ -553,6 +553,14 @@ class InternalError(RPCError):
 
 class CallFailed(InternalError):
     """The call failed for a reason that is returned to the caller."""
+
+
+class ValueRefused(CallFailed):
+    """A parameter has a value that the call can't use; CometBFT calls this an internal
+    error."""
+
+    own_message = "Invalid value"
+    """Message in the dialect ``document``."""
 
 
 class BatchTimedOut(InternalError):

@@ -19,8 +19,11 @@ from ..errors import (
     InternalError,
     NodeRPCError,
     NotAuthorized,
+    QuerySyntaxError,
     RPCError,
     StoreError,
+    ValueNotAllowed,
+    ValueRefused,
 )
 from ..signals import emit, rpc_called
 from ..wire.envelope import ResponseBody
@@ -35,6 +38,7 @@ log = logging.getLogger("flask_noderpc.jsonrpc")
 
 
 _FORBIDDEN = -32001
+_QUERY_HINT = "query: expected conditions such as tx.height > 5 AND app.key = 'name'"
 
 
 def to_rpc_error(error: Exception) -> RPCError:
@@ -68,6 +72,10 @@ def as_rpc_error(error: Exception) -> RPCError:
         case Forbidden():
             # JSON-RPC 2.0 reserves codes from -32000 to -32099 for servers.
             return CallFailed(error.text, error.hint, code=_FORBIDDEN, message="Forbidden")
+        case QuerySyntaxError():
+            return ValueRefused(error.text, _QUERY_HINT)
+        case ValueNotAllowed():
+            return ValueRefused(error.text, error.hint)
         case NodeRPCError():
             return CallFailed(error.text, error.hint)
         case _:

@@ -460,7 +460,8 @@ class QueryResult(WireSchema):
     height = IntString()
     proof = Hex(get=_proof)
     value = Hex()
-    key = Hex()
+    # An application may return no key; the document's is always a string.
+    key = Hex(get=lambda result: result.key or b"")
     index = IntString()
     code = IntString()
 

@@ -20,6 +20,7 @@ from ..errors import (
     MethodNotFound,
     ParseError,
     RPCError,
+    ValueRefused,
 )
 
 # CometBFT: ID of every response to a GET.
@@ -99,6 +100,8 @@ class Envelope:
     """True if the response to a POST without a body is the index page."""
     runs_notifications = False
     """True if a call without an ID is executed; CometBFT ignores it."""
+    has_own_messages = True
+    """True if the message about a refused value is not the one of a real node."""
     shows_hints = True
     """True if errors contain hints in addition to the texts of a real node."""
     null_id_member = b'"id":null,'
@@ -199,6 +202,8 @@ class Envelope:
         """Return the response with an error object; the ID is null if ``request_id`` is
         ``None``."""
         body: dict[str, object] = {"code": error.code, "message": error.message}
+        if self.has_own_messages and isinstance(error, ValueRefused):
+            body["message"] = error.own_message
         detail = error.text_with_hint if self.shows_hints else error.text
         if detail:
             body["data"] = detail

@@ -201,6 +201,19 @@ def test_bad_search_parameters_are_refused(
     assert reason in client_call(client, "tx_search", params)["error"]["data"]
 
 
+def test_a_refused_value_is_not_an_internal_error(client: FlaskClient) -> None:
+    query = client_call(client, "tx_search", {"query": "tx.height >"})["error"]
+    height = client_call(client, "block", {"height": "0"})["error"]
+
+    assert query == {
+        "code": -32603,
+        "message": "Invalid value",
+        "data": "offset 11: EOF (query: expected conditions such as tx.height > 5 AND"
+        " app.key = 'name')",
+    }
+    assert height["message"] == "Invalid value"
+
+
 def asked(client: FlaskClient, path: str) -> HttpResponse:
     answer = client_get(client, path)
     assert "error" not in answer.json or answer.status == 400

@@ -41,6 +41,7 @@ class CometEnvelope(Envelope):
     """Envelope that accepts the same bodies as a CometBFT node, with the node's error texts."""
 
     empty_body_is_index = True
+    has_own_messages = False
     shows_hints = False
     # CometBFT: the response to a call that can't be parsed has no ID.
     null_id_member = b""

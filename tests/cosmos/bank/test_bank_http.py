@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 from base64 import b64decode, b64encode
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
 
+from flask_noderpc import EmbeddedChain
+from flask_noderpc.cosmos.bank.application import Bank
 from flask_noderpc.cosmos.protocol import bech32
 from flask_noderpc.cosmos.testing import BankNode
 from flask_noderpc.protocol.protobuf import Message, integer, string
-from flask_noderpc.testing.node import Node
+from flask_noderpc.testing.node import Node, app_for
 
 from ...helpers.until import until
 from .bank_txs import ALICE, BOB, Draft
@@ -209,3 +212,15 @@ def test_other_applications_have_no_services_of_the_sdk(noderpc_node: Node) -> N
         answer = json.load(response)["result"]["response"]
     # The response is the key-value store's, which has no such key.
     assert answer.get("log") == "does not exist"
+
+
+def test_an_unknown_path_is_the_applications_error_in_our_own_dialect(tmp_path: Path) -> None:
+    chain = EmbeddedChain(tmp_path / "chain.db", application=Bank, produce=False)
+    try:
+        client = app_for(chain, dialect="document").test_client()
+        answer = client.get('/abci_query?path="/nowhere"').get_json()["result"]["response"]
+    finally:
+        chain.close()
+
+    assert answer["log"] == "unknown query path: unknown request"
+    assert answer["key"] == ""
