@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -13,6 +14,7 @@ from flask import Response, request
 
 from .. import jsoncodec
 from ..backends.base.backend import ChainBackend
+from ..backends.base.health import Measure
 from ..backends.sql.store import STORE, ChainStore
 from ..domain.time import SECOND
 from ..errors import NodeRPCError
@@ -94,10 +96,7 @@ class Readiness:
             store = STORE.find(self._backend)
             return {
                 "lowest": {"blocks": base, "results": results, "index": index},
-                "measures": [
-                    {"name": each.name, "labels": each.labels, "value": float(each.value)}
-                    for each in self._backend.health.measures()
-                ],
+                "measures": list(_without_addresses(self._backend.health.measures())),
                 "store": store and _store(store),
             }
         return {}
@@ -105,6 +104,17 @@ class Readiness:
 
 def _response(body: bytes, status: HTTPStatus, mimetype: str) -> Response:
     return Response(body, status, {"Vary": "Accept"}, mimetype=mimetype)
+
+
+def _without_addresses(measures: Iterable[Measure]) -> Iterator[dict[str, Any]]:
+    """Yield measures without the label that names an upstream node, whose address only the
+    operator should know; those that then have equal labels are added."""
+    sums: dict[tuple[str, tuple[tuple[str, str], ...]], float] = defaultdict(float)
+    for each in measures:
+        labels = tuple(pair for pair in each.labels.items() if pair[0] != "upstream")
+        sums[each.name, labels] += each.value
+    for (name, labels), value in sums.items():
+        yield {"name": name, "labels": dict(labels), "value": value}
 
 
 def _store(store: ChainStore) -> dict[str, Any]:

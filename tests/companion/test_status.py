@@ -56,7 +56,10 @@ def test_a_companion_shows_its_progress(
     reaches(followed, HEIGHTS)
     with serve(app_for(followed, dialect="comet-0.38")) as own:
         shown = table(own)
-    assert shown["upstream"] == f"{url} (up)"
+        document = run(own, "--json").output
+    assert shown["upstreams"] == "1 up"
+    # Everyone may read this page, by default.
+    assert url.removeprefix("http://") not in document
     assert shown["upstream height"] == f"{HEIGHTS} (0 ahead)"
     assert shown["missing heights"] == "block 0, results 0"
     assert shown["lease"].startswith("process ")

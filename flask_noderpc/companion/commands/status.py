@@ -97,10 +97,10 @@ def _readiness_lines(found: Readiness, height: int) -> Iterator[tuple[str, objec
     for label, texts in (("missing", found.missing), ("note", found.notes)):
         for text in texts[:10]:
             yield label, text
-    for each in found.values("noderpc_upstreams"):
-        if each.value:
-            upstream, state = each.labels.get("upstream"), each.labels.get("state")
-            yield "upstream", f"{upstream} ({state})"
+    states = [each for each in found.values("noderpc_upstreams") if each.value]
+    if states:
+        counts = (f"{each.value:.0f} {each.labels.get('state')}" for each in states)
+        yield "upstreams", ", ".join(counts)
     for each in found.values("noderpc_upstream_height"):
         yield "upstream height", f"{each.value:.0f} ({each.value - height:.0f} ahead)"
     if missing := found.values(_MISSING):
