@@ -286,10 +286,14 @@ def _read(path: Path, parse: Callable[[bytes], T]) -> T:
 
 
 def replace_genesis(folder: Path, content: bytes) -> None:
-    """Replace a home's genesis document atomically; its mode stays."""
+    """Replace a home's genesis document atomically; its mode and owner stay."""
     path = genesis_path(folder).resolve()
-    draft = _draft(path, content, path.stat().st_mode & 0o777)
+    before = path.stat()
+    draft = _draft(path, content, before.st_mode & 0o777)
     try:
+        # Only root may give a file away; another user owns both files.
+        if os.geteuid() == 0:
+            os.chown(draft, before.st_uid, before.st_gid)
         os.replace(draft, path)
     except OSError:
         os.unlink(draft)
@@ -299,11 +303,15 @@ def replace_genesis(folder: Path, content: bytes) -> None:
 def _draft(path: Path, content: bytes, mode: int) -> str:
     """Write a file beside ``path``, and return its path."""
     handle, draft = tempfile.mkstemp(dir=path.parent)
-    with os.fdopen(handle, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.chmod(draft, mode)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(draft, mode)
+    except BaseException:
+        os.unlink(draft)
+        raise
     return draft
 
 

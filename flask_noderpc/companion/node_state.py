@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from .. import jsoncodec
 from ..domain.network import NetInfo
@@ -25,7 +23,7 @@ class Measure(jsoncodec.Struct):
 
     name: str
     value: float
-    labels: Mapping[str, str] = MappingProxyType({})
+    labels: dict[str, str] = {}  # noqa: RUF012  # msgspec copies it
 
 
 class Lease(jsoncodec.Struct):
@@ -49,7 +47,7 @@ class Readiness(jsoncodec.Struct):
     reason: str = ""
     missing: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    lowest: Mapping[str, int] = MappingProxyType({})
+    lowest: dict[str, int] = {}  # noqa: RUF012
     measures: tuple[Measure, ...] = ()
     store: Store | None = None
 

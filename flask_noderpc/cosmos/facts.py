@@ -6,11 +6,13 @@ import json
 from base64 import b64decode
 from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
+from itertools import islice
 from typing import Any
 from urllib.parse import quote
 
 from .. import jsoncodec
 from ..backends.base.backend import ChainBackend
+from ..chain.embedded import EmbeddedChain
 from ..domain.facts import Fact, MessageFacts, TxFacts, in_words
 from ..domain.responses import ResultBroadcastTx
 from ..errors import NotSupported
@@ -19,8 +21,9 @@ from .protocol import bech32
 from .protocol.proto import MESSAGES
 from .rest import gateway
 
-_SHOWN_COINS = 100
+_SHOWN_COINS = _SHOWN_MESSAGES = _SHOWN_FIELDS = 100
 _MAX_DEPTH = 8
+_MIN_ADDRESS = 20
 # Maximum digits of an amount that is shown in a larger unit, more than the SDK's 256 bits have.
 _MAX_DIGITS = 80
 
@@ -30,7 +33,7 @@ def account_facts(
 ) -> tuple[Fact, ...]:
     """Return balances, number, sequence and key of an account; empty if the chain is not of the
     SDK or does not have it. ``query`` runs a query method at a height, like ``abci_query``."""
-    if backend.application.sdk_prefix() is None or not _is_address(address):
+    if not _may_be_of_sdk(backend) or not _is_address(address):
         return ()
     path = quote(address, safe="")
     found = _get(query, f"/cosmos/bank/v1beta1/balances/{path}", _SHOWN_COINS)
@@ -57,15 +60,16 @@ def account_facts(
 def tx_facts(backend: ChainBackend, query: gateway.Query, digest: bytes) -> TxFacts | None:
     """Return a committed transaction with its messages decoded, ``None`` if the chain is not of
     the SDK or can't decode it; ``query`` as in :func:`account_facts`."""
-    if backend.application.sdk_prefix() is None:
+    if not _may_be_of_sdk(backend):
         return None
     found = _get(query, f"/cosmos/tx/v1beta1/txs/{digest.hex().upper()}")
     tx = found.get("tx")
     if tx is None:
         return None
-    body, info = tx["body"], tx["auth_info"]
+    body, info = tx["body"] or {}, tx["auth_info"] or {}
     fee = info.get("fee") or {}
-    given = [each for each in body["messages"] if each]
+    messages = body.get("messages") or ()
+    given = [each for each in messages[:_SHOWN_MESSAGES] if each]
     coins = [*fee.get("amount", []), *(coin for each in given for coin in _coins_in(each))]
     denoms = _denoms(query, coins)
     facts = [Fact("Fee", text) for text in _amounts(fee.get("amount", []), denoms)]
@@ -79,7 +83,15 @@ def tx_facts(backend: ChainBackend, query: gateway.Query, digest: bytes) -> TxFa
         facts.append(Fact("Memo", memo))
     if (timeout := body.get("timeout_height", "0")) != "0":
         facts.append(Fact("Valid until block", timeout))
+    if len(messages) > _SHOWN_MESSAGES:
+        facts.append(Fact("Messages", f"{len(messages):,}; the first {_SHOWN_MESSAGES} follow"))
     return TxFacts(tuple(facts), tuple(_message(each, denoms) for each in given))
+
+
+def _may_be_of_sdk(backend: ChainBackend) -> bool:
+    """Return false for an embedded chain that is not of the SDK; other chains are asked."""
+    is_embedded = isinstance(backend, EmbeddedChain)
+    return not is_embedded or backend.application.sdk_prefix() is not None
 
 
 def _get(query: gateway.Query, path: str, limit: int = 0) -> dict[str, Any]:
@@ -99,11 +111,12 @@ def _of_account(title: str, text: str) -> Fact:
 
 
 def _is_address(text: str) -> bool:
+    """Return true for an address whose account has a page: small letters, at least 20 bytes."""
     try:
-        bech32.decode(text)
+        _, data = bech32.decode(text)
     except bech32.InvalidBech32:
         return False
-    return True
+    return text.islower() and len(data) >= _MIN_ADDRESS
 
 
 def _base_account(account: dict[str, Any]) -> dict[str, Any]:
@@ -138,7 +151,7 @@ def _message(given: dict[str, Any], denoms: Mapping[str, tuple[str, int]]) -> Me
         # The gateway writes a message of another type as its bytes.
         rest = _numbered(b64decode(rest.get("value", "")), _MAX_DEPTH)
     facts = (fact for name, value in rest.items() for fact in _fact(name, value, denoms))
-    return MessageFacts(in_words(kind), kind, tuple(facts))
+    return MessageFacts(in_words(kind), kind, tuple(islice(facts, _SHOWN_FIELDS)))
 
 
 def _fact(name: str, value: Any, denoms: Mapping[str, tuple[str, int]]) -> Iterator[Fact]:

@@ -11,7 +11,7 @@ from flask import g, render_template, request
 from werkzeug.wrappers import Response
 
 from ..domain.abci import QueryResult
-from ..errors import ForwardedCallFailed, SearchTooCostly, ValueNotAllowed
+from ..errors import ForwardedCallFailed, NodeRPCError, SearchTooCostly, ValueNotAllowed
 from . import history
 from .chain import MAX_HEIGHT_DIGITS, optional
 from .node import Node
@@ -39,15 +39,21 @@ def account(address: str) -> str:
     """Page of an account, by its bech32 or Ethereum address."""
     node: Node = g.node
     keys = _keys(address)
-    wanted, cursor = history.wanted_range(node), request.args.get("cursor", "")
+    wanted, after = history.wanted_range(node), history.wanted_place()
+    found, error = history.Found(), ""
+    try:
+        found = history.search(node, address, keys, wanted, after)
+    except NodeRPCError as refused:
+        error = refused.text_with_hint
     ethereum, trouble = _ethereum(node, address)
     return render_template(
         "noderpc_explorer/account.html",
         address=address,
         facts=node.account_facts(address),
-        found=history.search(node, address, keys, wanted, cursor, history.PAGE),
+        found=found,
+        error=error,
         wanted=wanted,
-        cursor=cursor,
+        is_first=after is None,
         recent=history.RECENT,
         most=history.MAX_EXPORT,
         ethereum=ethereum,
@@ -58,15 +64,16 @@ def account(address: str) -> str:
 def account_file(address: str, kind: str) -> Response:
     """File with the transactions of an account, as ``csv`` or ``json``."""
     node: Node = g.node
-    keys = _keys(address)
+    keys, most = _keys(address), history.MAX_EXPORT
     if kind not in ("csv", "json"):
         raise ValueNotAllowed(f"file: expected txs.csv or txs.json, got txs.{kind[:40]}")
-    wanted, cursor = history.wanted_range(node), request.args.get("cursor", "")
-    found = history.search(node, address, keys, wanted, cursor, history.MAX_EXPORT)
-    if found.error or found.is_recent:
+    wanted, after = history.wanted_range(node), history.wanted_place()
+    found = history.read_page(node, address, keys, wanted, after, most)
+    if found.following and kind == "csv":
+        # A table has no place for the cursor of the rest.
         raise SearchTooCostly(
-            found.error or "the account has too many transactions for one file",
-            "narrow the file by from and to, which are heights or dates",
+            f"the account has more than {most:,} transactions in this range",
+            "narrow it by from and to, which are heights or dates, or take the JSON file",
         )
     return history.export(node, address, found, kind)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import re
+import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from functools import cache
 from typing import NamedTuple
@@ -18,7 +19,7 @@ from ..backends.base.backend import ChainBackend
 from ..domain.abci import Event
 from ..domain.search import SearchLimits, TxResult
 from ..domain.time import SECOND, to_text
-from ..errors import NodeRPCError, SearchTooCostly, ValueNotAllowed
+from ..errors import SearchTooCostly, ValueNotAllowed
 from ..events.history import History, Place
 from ..protocol.comet.hashes import tx_hash
 from . import text
@@ -44,7 +45,8 @@ class HistoryRow(NamedTuple):
     """``sent``, ``received``, ``both``, or empty if the events name no amount."""
     amount: str
     """Amounts that moved to or from the account, empty if the events do not name them."""
-    record: TxResult
+    code: int
+    """Code of the result, 0 for success."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +60,10 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Rows of one page, the cursor of the next one, and the reason if the search failed."""
+    """Rows of one page, and the cursor of the next one, empty on the last page."""
 
     rows: Sequence[HistoryRow] = ()
     following: str = ""
-    error: str = ""
     is_recent: bool = False
     """True if only the latest blocks were searched."""
 
@@ -94,20 +95,21 @@ def _height(node: Node, name: str, default: int, latest: int, days: int) -> int:
         raise ValueNotAllowed(
             f"{name}: expected a height or a date such as 2026-01-31, got {value[:40]!r}"
         ) from None
-    time = (int(begin.timestamp()) + days * 86_400) * SECOND
-    # The last block before the end of the day, or the first one from its beginning.
-    return _first_from(node, time, latest) - days
+    begun = (int(begin.timestamp()) + days * 86_400) * SECOND
+    first = _first_from(node, begun, latest)
+    # The range ends with the last block before the end of the day.
+    return first - 1 if days else first
 
 
-def _first_from(node: Node, time: int, latest: int) -> int:
+def _first_from(node: Node, begun: int, latest: int) -> int:
     """Return the height of the first block at or after a time; the height above the latest if
     all blocks are older."""
 
     def find(backend: ChainBackend) -> int:
-        low, high = max(1, backend.reads.base_height()), latest + 1
+        low, high = max(1, backend.reads.lowest_readable()), latest + 1
         while low < high:
             middle = (low + high) // 2
-            if backend.reads.block_meta(middle).header.time < time:
+            if backend.reads.block_meta(middle).header.time < begun:
                 low = middle + 1
             else:
                 high = middle
@@ -117,33 +119,32 @@ def _first_from(node: Node, time: int, latest: int) -> int:
 
 
 def search(
-    node: Node, address: str, keys: Sequence[str], wanted: Range, cursor: str, limit: int
+    node: Node, address: str, keys: Sequence[str], wanted: Range, after: Place | None
 ) -> Found:
     """Return a page of the transactions in whose events one of the keys has the address; if
-    searching all is too costly, of the latest blocks."""
-    after = _place(cursor)
+    searching all is too costly, of the latest blocks.
+
+    Raise :exc:`~flask_noderpc.errors.NodeRPCError`.
+    """
     try:
-        return _page(node, address, keys, wanted, after, limit)
+        return read_page(node, address, keys, wanted, after, PAGE)
     except SearchTooCostly:
         low = max(wanted.low, wanted.high - RECENT + 1)
-        recent = Range(low, wanted.high, wanted.newest_first)
-    except NodeRPCError as error:
-        return Found(error=error.text_with_hint)
-    try:
-        page = _page(node, address, keys, recent, after, limit)
-    except NodeRPCError as error:
-        return Found(error=error.text_with_hint)
-    return Found(page.rows, page.following, is_recent=True)
+        recent = replace(wanted, low=low)
+        return replace(read_page(node, address, keys, recent, after, PAGE), is_recent=True)
 
 
-def _place(cursor: str) -> Place | None:
+def wanted_place() -> Place | None:
+    """Return the place in the query parameter ``cursor``, if it has one; raise
+    ``ValueNotAllowed``."""
+    cursor = request.args.get("cursor", "")
     try:
         return Place.parse(cursor) if cursor else None
     except ValueError as error:
         raise ValueNotAllowed(str(error)) from None
 
 
-def _page(
+def read_page(
     node: Node,
     address: str,
     keys: Sequence[str],
@@ -151,32 +152,58 @@ def _page(
     after: Place | None,
     limit: int,
 ) -> Found:
+    """Return at most ``limit`` transactions of an account.
+
+    The whole page has one time limit and one limit of bytes; raise
+    :exc:`~flask_noderpc.errors.SearchTooCostly`.
+    """
     own = node.settings
-    limits = SearchLimits.within(own.search_timeout, own.max_response_bytes)
-    low, high = wanted.low, wanted.high
+    seconds, size = own.search_timeout, own.max_response_bytes
+    limits = SearchLimits.within(seconds, size)
 
-    def read(backend: ChainBackend) -> tuple[list[TxResult], Place | None]:
+    def read(backend: ChainBackend) -> Found:
+        low, high = wanted.low, wanted.high
         history = History(backend.reads, address, keys, low, high, wanted.newest_first, limits)
-        return history.page(after, limit)
+        rows: list[HistoryRow] = []
+        left, until, last = size, time.monotonic() + seconds, ""
+        for record in history.txs(after):
+            if len(rows) == limit:
+                return Found(rows, last)
+            rows.append(_row(record, address))
+            last = str(Place(record.height, record.index))
+            left -= _size(record)
+            if left < 0:
+                raise SearchTooCostly(
+                    f"these transactions have more than {size} bytes",
+                    "narrow them by from and to, which are heights or dates, or raise"
+                    " NODERPC_MAX_RESPONSE_BYTES",
+                )
+            if time.monotonic() > until:
+                raise SearchTooCostly.by_time(seconds)
+        return Found(rows)
 
-    found, following = node.read("tx_search", read)
-    rows = [_row(record, address) for record in found]
-    return Found(rows, "" if following is None else str(following))
+    return node.read("tx_search", read)
+
+
+def _size(record: TxResult) -> int:
+    """Return the approximate bytes of a transaction with its events."""
+    attributes = (each for event in record.result.events for each in event.attributes)
+    return len(record.tx) + sum(len(each.key) + len(each.value) for each in attributes)
 
 
 def _row(record: TxResult, address: str) -> HistoryRow:
     sent, received = _moved(record.result.events, address.lower())
     if sent and received:
-        direction = "both"
+        direction, amounts = "both", [*sent, *(each for each in received if each not in sent)]
     else:
-        direction = "sent" if sent else "received" if received else ""
+        direction, amounts = "sent" if sent else "received" if received else "", sent + received
     return HistoryRow(
         tx_hash(record.tx).hex().upper(),
         record.height,
         text.summary(record.tx, record.result).text,
         direction,
-        ", ".join(dict.fromkeys((*sent, *received))),
-        record,
+        ", ".join(amounts)[:_MAX_TEXT],
+        record.result.code,
     )
 
 
@@ -189,6 +216,9 @@ def _moved(events: Sequence[Event], address: str) -> tuple[list[str], list[str]]
         if event.type == "tx" and b"fee" in own:
             # The SDK reports the fee after the transfer that pays it, before the messages.
             sent.clear()
+        elif b"ethereumTxFailed" in own:
+            # A transaction that was reverted moves nothing.
+            continue
         elif amount := _amount(event.type, own.get(b"amount", "")):
             if own.get(b"sender", "").lower() == address:
                 sent.append(amount)
@@ -230,12 +260,12 @@ def export(node: Node, address: str, found: Found, kind: str) -> Response:
 def _lines(node: Node, rows: Sequence[HistoryRow]) -> Iterator[dict[str, str | int]]:
     read = cache(node.time_of)
     for row in rows:
-        time = read(row.height)
+        made = read(row.height)
         yield {
             "hash": row.hash,
             "height": row.height,
-            "time": "" if time is None else to_text(time),
-            "code": row.record.result.code,
+            "time": "" if made is None else to_text(made),
+            "code": row.code,
             "kind": row.kind,
             "direction": row.direction,
             "amount": row.amount,

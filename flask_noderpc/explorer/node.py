@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -20,6 +21,8 @@ from ..feature import features, load
 from ..jsonrpc.context import Context
 
 T = TypeVar("T")
+
+log = logging.getLogger("flask_noderpc.explorer")
 
 METAS_PER_CALL = 20
 """Maximum number of blocks that ``blockchain`` returns."""
@@ -70,7 +73,8 @@ class Node:
         return answer["result"]
 
     def account_facts(self, address: str) -> Sequence[Fact]:
-        """Return what a feature knows of an account of this chain; empty if none does."""
+        """Return what a feature knows of an account of this chain; empty if none does, or if
+        the application can't be asked."""
         return self._facts([each.account_facts for each in features()], address) or ()
 
     def tx_facts(self, digest: bytes) -> TxFacts | None:
@@ -79,13 +83,20 @@ class Node:
         return found
 
     def _facts(self, functions: Sequence[str], wanted: str | bytes) -> Any:
-        """Return what the first function finds that finds something."""
+        """Return what the first function finds that finds something.
+
+        Facts come in addition to what the page shows, so their errors are only logged.
+        """
         try:
             backend = self._admit("abci_query")[1].backend
+            for function in filter(None, functions):
+                if found := load(function)(backend, self._query, wanted):
+                    return found
         except NodeRPCError:
             return None
-        found = (load(each)(backend, self._query, wanted) for each in functions if each)
-        return next(filter(None, found), None)
+        except Exception:
+            log.exception("the application could not be asked about %r", wanted)
+        return None
 
     def _query(self, path: str, data: bytes, height: int) -> QueryResult:
         found: ResultABCIQuery = self.call("abci_query", path=path, data=data, height=height)

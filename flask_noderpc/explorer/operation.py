@@ -10,6 +10,7 @@ from typing import Any
 
 from flask import g, render_template
 
+from ..backends.base.backend import ChainBackend
 from ..chain.embedded import EmbeddedChain
 from .node import Node
 
@@ -91,8 +92,12 @@ def send() -> str:
 
 def _application(node: Node) -> str:
     """Return the name of the application of an embedded chain, or an empty string."""
-    is_own = node.read("status", lambda backend: isinstance(backend, EmbeddedChain))
-    return node.settings.application if is_own else ""
+
+    def name(backend: ChainBackend) -> str:
+        abci = backend.store.abci if isinstance(backend, EmbeddedChain) else None
+        return abci.name if abci else ""
+
+    return node.read("status", name)
 
 
 def _faucet(node: Node) -> str:

@@ -29,7 +29,7 @@ def validators() -> str:
     whole: ValidatorSet = node.read(
         "validators", lambda b: b.reads.validators(found.block_height)
     )
-    last = min(found.block_height, node.latest())
+    last = min(found.block_height, _latest(node))
     return render_template(
         "noderpc_explorer/validators.html",
         found=found,
@@ -47,11 +47,12 @@ def validator(address: str) -> str:
     node: Node = g.node
     if not _ADDRESS.fullmatch(address):
         raise ValueNotAllowed(f"validator: expected 40 hex digits, got {address[:80]!r}")
-    own, latest = bytes.fromhex(address), node.latest()
+    own, latest = bytes.fromhex(address), _latest(node)
     whole: ValidatorSet = node.read("validators", lambda b: b.reads.validators(max(1, latest)))
     found = optional(lambda: node.read("commit", lambda b: uptimes(b.reads, latest))) or {}
     history = node.read("validators", lambda b: powers(b.reads, own, latest, _POWERS))
-    if own not in whole.by_address and not any(power for _, power in history):
+    known = own in whole.by_address or own in found or any(power for _, power in history)
+    if not known:
         raise NotFound(
             f"validator: {address[:80]} is in none of the validator sets that were read",
             "the page of validators lists the set at each height",
@@ -67,6 +68,10 @@ def validator(address: str) -> str:
         uptime=found.get(own),
         power=chart("Voting power", "", history),
     )
+
+
+def _latest(node: Node) -> int:
+    return node.read("validators", lambda backend: backend.reads.latest_height())
 
 
 VIEWS: dict[str, tuple[Callable[..., Any], str]] = {

@@ -6,6 +6,7 @@ Cached results are not invalidated: the cache key has the version of the chain.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Hashable
 from hashlib import blake2b
 from typing import NamedTuple
@@ -68,12 +69,12 @@ class _Run:
         for event in self.waiting:
             event.set()
 
-    def wait(self) -> None:
+    def wait(self, seconds: float) -> None:
         event = threading.Event()
         self.waiting.append(event)
         # The run may have ended before the event was in the list.
         if not self.has_ended:
-            event.wait(_PATIENCE_S)
+            event.wait(seconds)
 
 
 class Running:
@@ -90,11 +91,17 @@ class Running:
         """Return the result of the computation with this key that is running, else of
         ``compute``. A result with marks is not shared, nor one that takes longer than ten
         seconds, nor an error, which may be due to the limits of one client."""
-        run = self._runs.get(key)
-        if run is not None:
-            run.wait()
+        deadline = 0.0
+        while (run := self._runs.get(key)) is not None:
+            now = time.monotonic()
+            deadline = deadline or now + _PATIENCE_S
+            run.wait(deadline - now)
             found = run.result
-            return compute() if found is None or found.marks else found
+            if found is not None and not found.marks:
+                return found
+            if found is not None or not run.has_ended or time.monotonic() >= deadline:
+                return compute()
+            # The run ended with an error: one of the calls that waited for it is the next run.
         run = self._runs[key] = _Run()
         try:
             run.result = compute()

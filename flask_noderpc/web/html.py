@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from base64 import b64encode
 from collections.abc import Mapping
 from functools import cache
@@ -72,6 +73,8 @@ def html_page(template: str, **values: Any) -> Response:
         "X-Content-Type-Options": "nosniff",
         "Referrer-Policy": "same-origin",
         "Vary": "Accept",
+        # Shared caches must not store what only this reader may see.
+        "Cache-Control": "private, no-cache",
     }
     return Response(html, headers=headers)
 
@@ -100,7 +103,9 @@ class ApiPage:
         return html_page(
             "noderpc/api.html",
             title=self._first.title,
-            url=request.host_url if NODE_ADDRESS in request.environ else request.base_url,
+            url=shlex.quote(
+                request.host_url if NODE_ADDRESS in request.environ else request.base_url
+            ),
             body=jsoncodec.encode(call).decode(),
             chain_id=self._chain_id(),
             node=_node_url(request.environ),

@@ -91,7 +91,7 @@ class Readiness:
     def _details(self) -> dict[str, Any]:
         """Return heights, measures and the store's state; an empty dictionary if they can't be
         read."""
-        with suppress(NodeRPCError, OSError):
+        with suppress(NodeRPCError, OSError, NotImplementedError):
             base, results, index = _lowest(self._backend)
             store = STORE.find(self._backend)
             return {

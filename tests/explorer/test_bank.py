@@ -13,6 +13,8 @@ from flask.testing import FlaskClient
 from flask_noderpc.cosmos.facts import account_facts, tx_facts
 from flask_noderpc.domain.abci import QueryResult
 from flask_noderpc.domain.facts import Fact, in_words
+from flask_noderpc.explorer import history
+from flask_noderpc.explorer.node import Node
 from flask_noderpc.protocol.protobuf import blob, integer, message, string
 from tests.cosmos.bank.bank_txs import ALICE, BOB, Draft, any_of, coin, multi_send, send
 
@@ -109,7 +111,7 @@ def test_a_file_that_would_be_cut_is_refused(make_site: MakeSite) -> None:
     for number in range(9):
         site.grow(Draft(sequence=number).signed())
     found = page(site.client, f"/account/{ALICE}/txs.csv", 503)
-    assert "narrow the file by from and to" in found.text
+    assert "NODERPC_MAX_RESPONSE_BYTES" in found.text
     assert len(rows(site.client, f"{ALICE}/txs.csv?to=3")) == 3
 
 
@@ -121,6 +123,51 @@ def test_the_state_is_left_out_if_queries_are_denied(make_site: MakeSite) -> Non
         authorize=lambda request, method: method != "abci_query",
     )
     site.grow(Draft().signed())
+    found = page(site.client, f"/account/{ALICE}")
+    assert "Balance" not in found.text
+    assert "sent 1token" in found.text
+
+
+def test_equal_amounts_are_all_listed(make_site: MakeSite) -> None:
+    site = make_site(application="bank", dev=True, chain_id="bank-1")
+    site.grow(Draft((send(ALICE, BOB, coin(5)), send(ALICE, BOB, coin(5)))).signed())
+    assert rows(site.client, f"{BOB}/txs.csv")[0]["amount"] == "5token, 5token"
+
+
+def test_a_longer_history_than_a_file_is_refused_as_a_table(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(history, "MAX_EXPORT", 10)
+    assert "more than 10 transactions" in page(site.client, f"/account/{BOB}/txs.csv", 503).text
+    document = json.loads(site.client.get(f"/explorer/account/{BOB}/txs.json").text)
+    assert len(document["txs"]) == 10
+    rest = site.client.get(f"/explorer/account/{BOB}/txs.json?cursor={document['cursor']}")
+    assert json.loads(rest.text)["txs"][0]["height"] == document["txs"][-1]["height"] - 1
+
+
+@pytest.mark.parametrize("raw", [b"\x1a\x00", b"\x0a\x00", b"\x12\x00"])
+def test_a_transaction_without_its_parts_has_no_messages(raw: bytes) -> None:
+    chain = _Chain(GetTx=message(1, raw) + message(2, integer(1, 3)))
+    found = tx_facts(chain, chain.query, bytes(32))  # type: ignore[arg-type]
+    assert found is not None
+    assert found.messages == ()
+
+
+def test_many_messages_are_cut() -> None:
+    raw = Draft(tuple(send(ALICE, BOB) for _ in range(150))).signed()
+    chain = _Chain(GetTx=message(1, raw) + message(2, integer(1, 3)))
+    found = tx_facts(chain, chain.query, bytes(32))  # type: ignore[arg-type]
+    assert found is not None
+    assert len(found.messages) == 100
+    assert Fact("Messages", "150; the first 100 follow") in found.facts
+
+
+def test_an_account_is_shown_if_the_application_fails(
+    make_site: MakeSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = make_site(application="bank", dev=True, chain_id="bank-1")
+    site.grow(Draft().signed())
+    monkeypatch.setattr(Node, "_query", lambda *_: 1 // 0)
     found = page(site.client, f"/account/{ALICE}")
     assert "Balance" not in found.text
     assert "sent 1token" in found.text

@@ -151,18 +151,21 @@ def test_lists_show_parties_value_and_failure(make_site: MakeSite) -> None:
     for call in (
         {"from": own, "to": other, "value": hex(15 * 10**17)},
         # PUSH0, PUSH0, REVERT.
-        {"from": own, "data": "0x5f5ffd", "gas": "0x20000"},
+        {"from": own, "data": "0x5f5ffd", "gas": "0x20000", "value": "0x5"},
     ):
         body = {"jsonrpc": "2.0", "id": 1, "method": "eth_sendTransaction", "params": [call]}
         assert "result" in site.client.post("/evm", json=body).get_json()
         site.chain.produce()
 
     shown = f"{own[:8]}…{own[-4:]} → {other[:8]}…{other[-4:]}, 1.5 ether"
-    reverted = f"{own[:8]}…{own[-4:]} → new contract, 0 ether: execution reverted"
+    reverted = (
+        f"{own[:8]}…{own[-4:]} → new contract, 0.000000000000000005 ether: execution reverted"
+    )
     for path in ("/", "/txs", f"/account/{own}"):
         text = page(site.client, path).text
         assert shown in text, path
         assert reverted in text, path
+    assert page(site.client, f"/account/{own}").text.count(" sent ") == 1
     assert "sent 1.5 ether" in page(site.client, f"/account/{own}").text
     assert "received 1.5 ether" in page(site.client, f"/account/{other}").text
     assert "1.5 ether" in site.client.get(f"/explorer/account/{other}/txs.csv").text

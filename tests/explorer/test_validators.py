@@ -106,3 +106,12 @@ def test_metrics_have_power_and_missed_blocks(chain: Chain) -> None:
     assert f"noderpc_validator_power{labels} 10.0" in text
     assert f"noderpc_validator_missed_blocks{labels} 2.0" in text
     assert text.count("noderpc_validator_missed_blocks{") >= 4
+
+
+def test_only_validators_and_commits_are_asked_for(chain: Chain) -> None:
+    def authorize(request: object, method: str) -> bool:
+        return method in ("validators", "commit")
+
+    site = client(chain, authorize=authorize)
+    assert "98.0 %" in page(site, "/validators").text
+    assert "98 of the last 100" in page(site, f"/validator/{chain.sleepy}").text

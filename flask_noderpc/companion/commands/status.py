@@ -84,7 +84,7 @@ def _lines(state: NodeState) -> Iterator[tuple[str, object]]:
     yield "chain", info.network
     yield "node", f"{info.moniker}, version {info.version}"
     yield "height", sync.latest_block_height
-    yield "latest block", "none yet" if state.age_s is None else f"{_duration(state.age_s)} old"
+    yield "latest block", "none yet" if state.age_s is None else _age(state.age_s)
     yield "lowest block", sync.earliest_block_height
     yield "syncing", "yes" if sync.catching_up else "no"
     yield "peers", "unknown" if state.peers is None else state.peers
@@ -107,7 +107,9 @@ def _readiness_lines(found: Readiness, height: int) -> Iterator[tuple[str, objec
         counts = (f"{each.labels.get('of')} {each.value:.0f}" for each in missing)
         yield "missing heights", ", ".join(counts)
     if found.store is not None:
-        yield "store", f"{found.store.bytes / 10**6:,.1f} MB"
+        # A hostile node may return a number that no float can have.
+        megabytes, rest = divmod(found.store.bytes // 100_000, 10)
+        yield "store", f"{megabytes:,}.{rest} MB"
         lease = found.store.lease
         yield (
             "lease",
@@ -117,6 +119,12 @@ def _readiness_lines(found: Readiness, height: int) -> Iterator[tuple[str, objec
 
 def _lease_end(seconds: float) -> str:
     return f"for {seconds:g} s" if seconds > 0 else f"expired {-seconds:g} s ago"
+
+
+def _age(seconds: float) -> str:
+    if seconds < 0:
+        return f"{_duration(-seconds)} in the future"
+    return f"{_duration(seconds)} old"
 
 
 def _duration(seconds: float) -> str:

@@ -13,6 +13,7 @@ from flask_noderpc.chain.applications.kvstore import KVStore
 from flask_noderpc.chain.applications.merkle_kvstore import MerkleKVStore
 from flask_noderpc.cosmos.bank.application import Bank
 from flask_noderpc.testing.node import app_for
+from tests.ethereum.protocol.signing import CHAIN_ID
 
 from .evm_node import tx
 
@@ -43,5 +44,24 @@ def test_a_raw_transaction_is_refused_with_the_setting_to_change(
         )
         assert "NODERPC_APPLICATION=evm" in error["message"]
         assert chain.mempool.pending_count().total == 0
+    finally:
+        chain.close()
+
+
+class Own(KVStore):
+    """An application of a user, which takes what kvstore takes."""
+
+    name = "own"
+
+
+def test_an_application_of_a_user_decides_itself(tmp_path: Path) -> None:
+    chain = EmbeddedChain(tmp_path / "chain.db", application=Own, produce=False)
+    try:
+        settings = {"json_rpc_enable": True, "evm_chain_id": CHAIN_ID}
+        client = app_for(chain, **settings).test_client()
+        call = {"jsonrpc": "2.0", "id": 1, "method": "eth_sendRawTransaction"}
+        params = [f"0x{tx_with_one_equals_sign().hex()}"]
+        reply = client.post("/evm", json={**call, "params": params}).get_json()
+        assert "executes no Ethereum transactions" not in str(reply)
     finally:
         chain.close()
