@@ -249,7 +249,8 @@ def export(node: Node, address: str, found: Found, kind: str) -> Response:
         writer.writeheader()
         writer.writerows({name: _cell(value) for name, value in each.items()} for each in lines)
         body, mime = table.getvalue().encode(), "text/csv; charset=utf-8"
-    name = f"{re.sub('[^0-9A-Za-z]', '', address)}.{kind}"
+    # The address has only letters and digits.
+    name = f"{address}.{kind}"
     return Response(
         body,
         content_type=mime,
