@@ -73,8 +73,6 @@ def html_page(template: str, **values: Any) -> Response:
         "X-Content-Type-Options": "nosniff",
         "Referrer-Policy": "same-origin",
         "Vary": "Accept",
-        # Shared caches must not store what only this reader may see.
-        "Cache-Control": "private, no-cache",
     }
     return Response(html, headers=headers)
 
@@ -100,7 +98,7 @@ class ApiPage:
         if not is_visit or request.content_length or request.headers.get("Transfer-Encoding"):
             return None
         call = {"jsonrpc": "2.0", "id": 1, "method": self._first.method, "params": []}
-        return html_page(
+        found = html_page(
             "noderpc/api.html",
             title=self._first.title,
             url=shlex.quote(
@@ -110,6 +108,9 @@ class ApiPage:
             chain_id=self._chain_id(),
             node=_node_url(request.environ),
         )
+        # Shared caches must not store what only this reader may see.
+        found.headers["Cache-Control"] = "private, no-cache"
+        return found
 
     def _chain_id(self) -> str:
         """Return the chain ID in both notations, or the reason why it is not shown."""
