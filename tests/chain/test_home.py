@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import stat
 import subprocess
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from flask_noderpc.chain import home
+from flask_noderpc.chain.home import genesis_path, replace_genesis
 from flask_noderpc.errors import ConfigurationError
 from tests.helpers.until import PATIENCE
 
@@ -237,3 +239,20 @@ def test_two_keys_with_one_record_are_refused(tmp_path: Path, is_link: bool) -> 
         ConfigurationError, match=r"validator_state\S*: expected a separate record"
     ):
         home.load(tmp_path, GENESIS_TIME)
+
+
+def test_a_full_disk_leaves_the_document_and_no_draft(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = genesis_path(tmp_path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"old")
+
+    def full(handle: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        replace_genesis(tmp_path, b"new")
+    assert [each.name for each in path.parent.iterdir()] == [path.name]
+    assert path.read_bytes() == b"old"

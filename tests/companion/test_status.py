@@ -8,8 +8,11 @@ import socket
 import pytest
 from click.testing import CliRunner, Result
 
+from flask_noderpc import jsoncodec
 from flask_noderpc.cli import main
+from flask_noderpc.cli.command import json_text
 from flask_noderpc.companion.address import Address
+from flask_noderpc.companion.node_state import Readiness
 from flask_noderpc.testing import SampleChain
 from flask_noderpc.testing.node import app_for, run_node, serve
 
@@ -135,3 +138,10 @@ def test_nobody_listens() -> None:
 def test_a_page_below_a_path_keeps_the_query() -> None:
     address = Address.parse("https://gateway/v1/?key=secret")
     assert address.below("readyz") == "/v1/readyz?key=secret"
+
+
+def test_the_json_of_a_node_without_details_can_be_printed() -> None:
+    page = b'{"state": "ready", "measures": [{"name": "a", "value": 1}]}'
+    found = jsoncodec.decode(page, Readiness)
+    shown = json.loads(json_text(found))
+    assert (shown["lowest"], shown["measures"][0]["labels"]) == ({}, {})

@@ -115,6 +115,16 @@ def test_a_file_that_would_be_cut_is_refused(make_site: MakeSite) -> None:
     assert len(rows(site.client, f"{ALICE}/txs.csv?to=3")) == 3
 
 
+def test_the_limit_of_a_file_is_one_for_all_its_searches(make_site: MakeSite) -> None:
+    site = make_site(application="bank", dev=True, chain_id="bank-1", max_response_bytes=60_000)
+    # A search reads 30 transactions, and each of these has more than 1,000 bytes.
+    for number in range(60):
+        site.grow(Draft(sequence=number).signed())
+    found = page(site.client, f"/account/{ALICE}/txs.csv", 503)
+    assert "these transactions have more than 60000 bytes" in found.text
+    assert len(rows(site.client, f"{ALICE}/txs.csv?to=20")) == 20
+
+
 def test_the_state_is_left_out_if_queries_are_denied(make_site: MakeSite) -> None:
     site = make_site(
         application="bank",
