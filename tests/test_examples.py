@@ -238,6 +238,25 @@ def test_the_recipe_of_costs_charges_a_search_more_than_a_read(client: FlaskClie
     assert "1000 per 1 minute are used up" in refused.get_json()["error"]["data"]
 
 
+@example("rate_limit")
+def test_the_recipe_of_a_limit_answers_as_json_rpc(client: FlaskClient) -> None:
+    call = {"jsonrpc": "2.0", "id": "mine", "method": "abci_info"}
+    accepted = [client.post("/", json=[call] * 10) for _ in range(10)]
+    refused = client.post("/", json=call)
+    batch = client.post("/", json=[call, call])
+    read = client.get("/abci_info")
+
+    assert {found.status_code for found in accepted} == {200}
+    assert {found.status_code for found in (refused, batch, read)} == {429}
+    assert refused.get_json() == {
+        "jsonrpc": "2.0",
+        "id": "mine",
+        "error": {"code": -32005, "message": "Too many requests", "data": "100 per 1 minute"},
+    }
+    assert 0 < int(refused.headers["Retry-After"]) <= 60
+    assert [found.get_json()["id"] for found in (batch, read)] == [None, None]
+
+
 @example("api_keys")
 def test_the_recipe_of_keys_holds_for_a_websocket(client: FlaskClient) -> None:
     with serve(client.application) as url:

