@@ -1,7 +1,7 @@
 """Tests that a store of version 0.1 can be migrated, and then gives the same responses.
 
-The stores in ``tests/golden`` were made by version 0.1 from :class:`Eventful` blocks; one of
-them is pruned.
+The stores in ``tests/golden`` were made by version 0.1: "whole" and "pruned" from
+:class:`Eventful` blocks, "first" and "branch" by earlier commits from three transactions.
 """
 
 from __future__ import annotations
@@ -251,13 +251,20 @@ def test_a_file_of_something_else_is_not_migrated(path: Path) -> None:
     assert "expected a flask-noderpc store" in result.output
 
 
-def test_a_store_of_before_0_1_names_the_version(open_store: OpenStore, path: Path) -> None:
-    unpack("whole", path)
-    with closing(sqlite3.connect(path)) as at, at:
-        at.execute("DELETE FROM _sqlite_migrations WHERE name = 'm014_last_error'")
+# Stores of the first commit of version 0.1, and of one whose steps have other names.
+@pytest.mark.parametrize("name", ["first", "branch"])
+def test_a_store_of_an_earlier_commit_of_version_0_1_is_migrated(
+    open_store: OpenStore, path: Path, name: str
+) -> None:
+    migrated = open_store(unpack(name, path), application=KVStore)
+    migrated.mempool.submit(b"more=1")
+    client = client_of(migrated, dialect="comet-0.38")
+    found = client.get("/tx_search?query=\"app.key='a1'\"").get_json()["result"]
 
-    with pytest.raises(StoreError, match="development version before"):
-        open_store(path).reads.latest_height()
+    assert migrated.verify() == 3
+    assert migrated.mempool.pending(9).txs == (b"pend=1", b"more=1")
+    assert (found["total_count"], found["txs"][0]["height"]) == ("1", "2")
+    assert_no_leftovers(migrated, 1)
 
 
 def test_a_store_that_a_process_has_open_is_not_migrated(path: Path) -> None:

@@ -123,6 +123,7 @@ def begin_migration(connection: Connection) -> int | None:
             raise StoreError("not a flask-noderpc database; name the file of a chain")
         return None
     if _COPYING not in CORE.applied(connection):
+        v1.complete(connection)
         for table in (*v1.RENAMED, *_OLD_INDEX):
             connection.execute(f"ALTER TABLE {table} RENAME TO v1_{table}")
         create_new(Database(connection))
@@ -146,18 +147,8 @@ def migrate_some(connection: Connection) -> int | None:
 
 
 def _is_v1(connection: Connection) -> bool:
-    """Return true for a version 0.1 store, including one whose blocks are being copied; raise
-    :exc:`StoreError` for an older store."""
-    taken = set(CORE.applied(connection))
-    steps = set(v1.STEPS)
-    if not taken or not taken <= steps | {_COPYING}:
-        return False
-    if not taken >= steps:
-        raise StoreError(
-            "the store was created by a development version before flask-noderpc 0.1: open it"
-            " once with version 0.1, and then with this one"
-        )
-    return True
+    """Return true for a version 0.1 store, including one whose blocks are being copied."""
+    return v1.is_applied([step for step in CORE.applied(connection) if step != _COPYING])
 
 
 def _is_large(connection: Connection) -> bool:

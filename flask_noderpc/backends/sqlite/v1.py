@@ -31,24 +31,6 @@ from ...domain.validator import PublicKey, Validator, ValidatorSet, ValidatorUpd
 
 Connection = sqlite3.Connection
 
-STEPS = (
-    "m001_chain",
-    "m002_index",
-    "m003_evidence",
-    "m004_evm",
-    "m005_ethereum_keys",
-    "m006_filters",
-    "m007_filter_owners",
-    "m008_slots",
-    "m009_rewinds",
-    "m010_complaint",
-    "m011_offences",
-    "m012_application",
-    "m013_arrivals",
-    "m014_last_error",
-)
-"""Names of the migration steps that a version 0.1 store has applied."""
-
 RENAMED = (
     "blocks",
     "chain",
@@ -61,6 +43,36 @@ RENAMED = (
 )
 """Tables of version 0.1 whose names version 0.2 uses as well; a migration renames them to
 ``v1_…``."""
+
+# Tables and columns that the commits of version 0.1 added one after another, with the index of
+# new columns that this version's tables need.
+_TABLES = {
+    "pending_evidence": "hash BLOB PRIMARY KEY, kind TEXT NOT NULL, body TEXT NOT NULL",
+    "rewinds": "number INTEGER PRIMARY KEY, height INTEGER NOT NULL",
+    "filters": "id TEXT PRIMARY KEY, kind TEXT NOT NULL, cursor INTEGER NOT NULL,"
+    " criteria TEXT NOT NULL, expires INTEGER NOT NULL",
+    "tx_values": "id INTEGER PRIMARY KEY",
+    "tx_hits": "place INTEGER NOT NULL",
+    "block_values": "id INTEGER PRIMARY KEY",
+    "block_hits": "place INTEGER NOT NULL",
+}
+_COLUMNS: dict[str, tuple[dict[str, str], str]] = {
+    "chain": ({"application": "TEXT NOT NULL DEFAULT ''"}, ""),
+    "filters": ({"owner": "TEXT NOT NULL DEFAULT ''"}, ""),
+    "lease": ({"last_error": "TEXT NOT NULL DEFAULT ''"}, ""),
+    "mempool": (
+        dict.fromkeys(("other_hash", "sender", "fee_cap", "tip"), "BLOB")
+        | {"nonce": "INTEGER"},
+        "CREATE UNIQUE INDEX mempool_sender ON mempool (sender, nonce);"
+        "CREATE INDEX mempool_other_hash ON mempool (other_hash)",
+    ),
+    "tx_cache": (
+        {"arrival": "INTEGER"},
+        "CREATE INDEX tx_cache_arrival ON tx_cache (arrival)",
+    ),
+    # Without numbers of transactions there was no index: this version indexes all of them.
+    "txs": ({"seq": "INTEGER"}, "UPDATE txs SET seq = rowid"),
+}
 
 _HEADER = (
     "height, version_block, version_app, time, last_block_hash, last_parts_total,"
@@ -75,6 +87,25 @@ _KINDS: dict[str, type[Evidence]] = {
     "duplicate_vote": DuplicateVoteEvidence,
     "light_client_attack": LightClientAttackEvidence,
 }
+
+
+def is_applied(steps: Sequence[str]) -> bool:
+    """Return true if a commit of version 0.1 has applied these migration steps."""
+    return bool(steps) and all(name.startswith("m0") for name in steps)
+
+
+def complete(at: Connection) -> None:
+    """Add the tables and columns of version 0.1 that a store of one of its earlier commits
+    lacks."""
+    for table, definition in _TABLES.items():
+        at.execute(f"CREATE TABLE IF NOT EXISTS {table} ({definition}) STRICT")
+    for table, (columns, then) in _COLUMNS.items():
+        known = {name for _, name, *_ in at.execute(f"PRAGMA table_info({table})").fetchall()}
+        missing = [name for name in columns if name not in known]
+        for name in missing:
+            at.execute(f"ALTER TABLE {table} ADD COLUMN {name} {columns[name]}")
+        for statement in then.split(";") if missing and then else ():
+            at.execute(statement)
 
 
 def chain(at: Connection) -> tuple[Genesis, bytes, str] | None:
