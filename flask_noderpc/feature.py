@@ -241,9 +241,18 @@ class Feature:
     arguments are the backend, a function that runs ``abci_query`` for the reader of the page
     (given path, data and height), and the address."""
     tx_facts: str = ""
-    """Function that returns :class:`~flask_noderpc.domain.facts.TxFacts` of a committed
-    transaction, or ``None``. Its arguments are those of ``account_facts``, with the
-    transaction's hash in place of the address."""
+    """Function that returns :class:`~flask_noderpc.domain.facts.TxFacts` of a transaction, or
+    ``None`` for one that it does not know; a page shows the facts of each feature. Its
+    arguments are the first two of ``account_facts``, a function that calls a method of
+    Ethereum's JSON-RPC for the reader of the page (``None`` if the mount does not serve it),
+    the bytes of the transaction, and its result, ``None`` while the transaction is pending."""
+    tx_line: str = ""
+    """Function that returns the :class:`~flask_noderpc.domain.facts.TxLine` of a transaction
+    for lists, or ``None`` for one that it does not know. Its arguments are the bytes and the
+    result, which is ``None`` for a pending transaction. A list has up to 100 transactions, with
+    any bytes, so the function must be fast and read no state. The feature that comes last by
+    name is called first, and other distributions before this package, so that a distribution
+    can describe its own transactions."""
     page_sets: Mapping[str, PageSet] = field(default_factory=dict)
     """Web pages, by the names of their flags of ``noderpc start``."""
     other_hashes: str = ""

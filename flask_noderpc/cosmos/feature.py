@@ -44,5 +44,6 @@ FEATURE = Feature(
     commands=("flask_noderpc.cosmos.genesis_command",),
     abci_query="flask_noderpc.cosmos.services:answer",
     account_facts="flask_noderpc.cosmos.facts:account_facts",
-    tx_facts="flask_noderpc.cosmos.facts:tx_facts",
+    tx_facts="flask_noderpc.cosmos.tx_facts:tx_facts",
+    tx_line="flask_noderpc.cosmos.tx_facts:tx_line",
 )

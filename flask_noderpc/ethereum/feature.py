@@ -66,5 +66,7 @@ FEATURE = Feature(
     starts={"--dev": "Ethereum's transactions and funded accounts, for tests"},
     event_aliases=ALIASES,
     hit_indexes={"evm": _INDEX},
+    tx_facts="flask_noderpc.ethereum.facts.txs:tx_facts",
+    tx_line="flask_noderpc.ethereum.facts.lines:tx_line",
     other_hashes="flask_noderpc.ethereum.protocol.execution:transaction_hashes",
 )

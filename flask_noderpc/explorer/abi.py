@@ -220,7 +220,7 @@ def _entries(found: list[Any]) -> Iterator[tuple[str, _Entry]]:
             raise ValueError("expected an object as each entry")
         # The type defaults to "function" in Solidity's ABI specification.
         kind = row.get("type", "function")
-        if kind in ("event", "function") and not row.get("anonymous"):
+        if kind in ("event", "function", "error") and not row.get("anonymous"):
             yield kind, _Entry(_text(row, "name"), _parameters(row.get("inputs", []), 0, left))
 
 

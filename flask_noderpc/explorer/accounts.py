@@ -14,6 +14,7 @@ from ..domain.abci import QueryResult
 from ..errors import ForwardedCallFailed, NodeRPCError, SearchTooCostly, ValueNotAllowed
 from . import history
 from .chain import MAX_HEIGHT_DIGITS, optional
+from .export import export
 from .node import Node
 
 BECH32 = re.compile(r"[a-z][a-z0-9]{0,82}1[02-9ac-hj-np-z]{38,}", re.ASCII)
@@ -75,7 +76,7 @@ def account_file(address: str, kind: str) -> Response:
             f"the account has more than {most:,} transactions in this range",
             "narrow it by from and to, which are heights or dates, or take the JSON file",
         )
-    return history.export(node, address, found, kind)
+    return export(node, address, found, kind)
 
 
 def _keys(address: str) -> tuple[str, ...]:

@@ -28,7 +28,7 @@ from ..jsonrpc.reply import to_rpc_error
 from ..web.html import SHARED_STYLE, file
 from ..web.pages import EXPLORERS
 from . import accounts, chain, charts, finding, operation, text, txs, validators
-from .node import Node
+from .node import Node, tx_line
 
 explorer_bp = Blueprint(
     "explorer",
@@ -106,6 +106,7 @@ def _names() -> dict[str, Any]:
         "node": g.node,
         "url": lambda view, **values: url_for(f".{view}", **values),
         "text": text,
+        "tx_line": tx_line,
         "whole": "whole" in request.args,
         "query": request.args.get("q", ""),
     }

@@ -1,30 +1,25 @@
-"""Transactions of an account, sent and received, as rows of a page, as CSV and as JSON."""
+"""Transactions of an account, sent and received, by height or date."""
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
-from functools import cache
 from typing import NamedTuple
 
-from flask import Response, request
+from flask import request
 
-from .. import jsoncodec
 from ..backends.base.backend import ChainBackend
-from ..domain.abci import Event
 from ..domain.search import SearchLimits, TxResult
-from ..domain.time import SECOND, to_text
+from ..domain.time import SECOND
 from ..errors import SearchTooCostly, ValueNotAllowed
 from ..events.history import History, Place
 from ..protocol.comet.hashes import tx_hash
 from . import text
 from .chain import MAX_HEIGHT_DIGITS
-from .node import Node
+from .node import Node, tx_line
 
 PAGE, MAX_EXPORT = 25, 10_000
 """Number of rows of a page, and the maximum number of rows of a file."""
@@ -47,6 +42,8 @@ class HistoryRow(NamedTuple):
     """Amounts that moved to or from the account, empty if the events do not name them."""
     code: int
     """Code of the result, 0 for success."""
+    failure: str
+    """Reason why the transaction failed, also if it has the code 0, as those of Ethereum."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +189,9 @@ def _size(record: TxResult) -> int:
 
 
 def _row(record: TxResult, address: str) -> HistoryRow:
-    sent, received = _moved(record.result.events, address.lower())
+    line, own = tx_line(record.tx, record.result), address.lower()
+    sent = [each.amount for each in line.moves if each.sender.lower() == own]
+    received = [each.amount for each in line.moves if each.recipient.lower() == own]
     if sent and received:
         direction, amounts = "both", [*sent, *(each for each in received if each not in sent)]
     else:
@@ -200,80 +199,9 @@ def _row(record: TxResult, address: str) -> HistoryRow:
     return HistoryRow(
         tx_hash(record.tx).hex().upper(),
         record.height,
-        text.summary(record.tx, record.result).text,
+        text.line(line, record.tx).text,
         direction,
         ", ".join(amounts)[:_MAX_TEXT],
         record.result.code,
+        line.failure,
     )
-
-
-def _moved(events: Sequence[Event], address: str) -> tuple[list[str], list[str]]:
-    """Return the amounts that the account sent, without fees, and those that it received."""
-    sent: list[str] = []
-    received: list[str] = []
-    for event in events:
-        own = {each.key: each.value.decode(errors="replace") for each in event.attributes}
-        if event.type == "tx" and b"fee" in own:
-            # The SDK reports the fee after the transfer that pays it, before the messages.
-            sent.clear()
-        elif b"ethereumTxFailed" in own:
-            # A transaction that was reverted moves nothing.
-            continue
-        elif amount := _amount(event.type, own.get(b"amount", "")):
-            if own.get(b"sender", "").lower() == address:
-                sent.append(amount)
-            if own.get(b"recipient", "").lower() == address:
-                received.append(amount)
-    return sent, received
-
-
-def _amount(kind: str, given: str) -> str:
-    """Return the amount of an event that moves some, else an empty string."""
-    if kind == "ethereum_tx" and given.isdecimal() and len(given) <= text.MAX_WEI_DIGITS:
-        return text.ether_of(int(given)) if int(given) else ""
-    return given[:_MAX_TEXT] if kind == "transfer" else ""
-
-
-_COLUMNS = "hash", "height", "time", "code", "kind", "direction", "amount"
-
-
-def export(node: Node, address: str, found: Found, kind: str) -> Response:
-    """Return the rows as a CSV or JSON file for download."""
-    lines = list(_lines(node, found.rows))
-    if kind == "json":
-        body = jsoncodec.encode({"address": address, "txs": lines, "cursor": found.following})
-        mime = "application/json"
-    else:
-        table = io.StringIO()
-        writer = csv.DictWriter(table, _COLUMNS)
-        writer.writeheader()
-        writer.writerows({name: _cell(value) for name, value in each.items()} for each in lines)
-        body, mime = table.getvalue().encode(), "text/csv; charset=utf-8"
-    # The address has only letters and digits.
-    name = f"{address}.{kind}"
-    return Response(
-        body,
-        content_type=mime,
-        headers={"Content-Disposition": f"attachment; filename={name}"},
-    )
-
-
-def _lines(node: Node, rows: Sequence[HistoryRow]) -> Iterator[dict[str, str | int]]:
-    read = cache(node.time_of)
-    for row in rows:
-        made = read(row.height)
-        yield {
-            "hash": row.hash,
-            "height": row.height,
-            "time": "" if made is None else to_text(made),
-            "code": row.code,
-            "kind": row.kind,
-            "direction": row.direction,
-            "amount": row.amount,
-        }
-
-
-def _cell(value: str | int) -> str | int:
-    """Return a value that a spreadsheet does not take for a formula."""
-    is_formula = isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r"))
-    return f"'{value}" if is_formula else value

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import cache
+from itertools import chain
 from typing import Any, TypeVar
 
 from flask import current_app, url_for
@@ -11,9 +14,9 @@ from werkzeug.routing import BuildError
 
 from .. import jsoncodec
 from ..backends.base.backend import ChainBackend
-from ..domain.abci import QueryResult
+from ..domain.abci import ExecTxResult, QueryResult
 from ..domain.block import BlockMeta
-from ..domain.facts import Fact, TxFacts
+from ..domain.facts import Fact, TxFacts, TxLine
 from ..domain.responses import ResultABCIQuery, ResultTxSearch
 from ..errors import ForwardedCallFailed, MethodNotFound, NodeRPCError
 from ..extension import mount_named
@@ -75,28 +78,30 @@ class Node:
     def account_facts(self, address: str) -> Sequence[Fact]:
         """Return what a feature knows of an account of this chain; empty if none does, or if
         the application can't be asked."""
-        return self._facts([each.account_facts for each in features()], address) or ()
-
-    def tx_facts(self, digest: bytes) -> TxFacts | None:
-        """Return a transaction as a feature decodes it; ``None`` if none does."""
-        found: TxFacts | None = self._facts([each.tx_facts for each in features()], digest)
-        return found
-
-    def _facts(self, functions: Sequence[str], wanted: str | bytes) -> Any:
-        """Return what the first function finds that finds something.
-
-        Facts come in addition to what the page shows, so their errors are only logged.
-        """
-        try:
+        with suppress(NodeRPCError):
             backend = self._admit("abci_query")[1].backend
-            for function in filter(None, functions):
-                if found := load(function)(backend, self._query, wanted):
-                    return found
-        except NodeRPCError:
-            return None
-        except Exception:
-            log.exception("the application could not be asked about %r", wanted)
-        return None
+            for read in _functions("account_facts"):
+                if found := _attempt(read, backend, self._query, address):
+                    return tuple(found)
+        return ()
+
+    def tx_facts(self, tx: bytes, result: ExecTxResult | None) -> TxFacts | None:
+        """Return a transaction as features decode it; ``None`` if none does. The result is
+        ``None`` while the transaction is pending."""
+        backend = self._admit("tx" if result else "unconfirmed_txs")[1].backend
+        ask = self.evm if self.has_evm else None
+        each = [
+            _attempt(read, backend, self._query, ask, tx, result)
+            for read in _functions("tx_facts")
+        ]
+        found = [facts for facts in each if facts]
+        return (
+            found
+            and TxFacts(
+                tuple(chain.from_iterable(facts.facts for facts in found)),
+                tuple(chain.from_iterable(facts.messages for facts in found)),
+            )
+        ) or None
 
     def _query(self, path: str, data: bytes, height: int) -> QueryResult:
         found: ResultABCIQuery = self.call("abci_query", path=path, data=data, height=height)
@@ -181,3 +186,36 @@ class Node:
             "tx_search", query=query, page=page, per_page=size, order_by="desc"
         )
         return found
+
+
+def tx_line(tx: bytes, result: ExecTxResult | None) -> TxLine:
+    """Return a transaction as one line of a list, from the last feature that knows it."""
+    for read in reversed(_functions("tx_line")):
+        found: TxLine | None = _attempt(read, tx, result)
+        if found is not None:
+            return found
+    return TxLine()
+
+
+@cache
+def _functions(part: str) -> tuple[Callable[..., Any], ...]:
+    """Return the functions that features declare in a field of
+    :class:`~flask_noderpc.feature.Feature`."""
+    found = []
+    for name in filter(None, (getattr(each, part) for each in features())):
+        # Skip a feature that needs packages which are not installed, such as the extra ``evm``.
+        with suppress(ModuleNotFoundError):
+            found.append(load(name))
+    return tuple(found)
+
+
+def _attempt(read: Callable[..., Any], *arguments: Any) -> Any:
+    """Return what a feature's function returns; ``None`` if it raises an error, which is only
+    logged, as a page also shows what the node knows."""
+    try:
+        return read(*arguments)
+    except NodeRPCError:
+        return None
+    except Exception:
+        log.exception("%s.%s failed", read.__module__, read.__qualname__)
+        return None

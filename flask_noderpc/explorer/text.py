@@ -8,20 +8,13 @@ from __future__ import annotations
 
 import codecs
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..domain.abci import Event, ExecTxResult
-from ..domain.facts import in_words
+from ..domain.facts import TxLine, in_unit
 from ..domain.time import SECOND, ZERO_TIME, to_text
 
-_ETHER = 10**18
-"""Number of wei in an ether."""
-MAX_WEI_DIGITS = 78
-"""Maximum digits of a number of 256 bits."""
-
-SHORT, LONG = 100, 2_000
-"""Maximum number of characters of a value, in a list and on its own page."""
+_LINE = 160
+"""Maximum number of characters of a transaction in a list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,45 +55,12 @@ def visible(text: str) -> str:
     return "".join(c if c.isprintable() or c in "\n\t" else f"\\u{{{ord(c):x}}}" for c in text)
 
 
-def summary(tx: bytes, result: ExecTxResult | None, limit: int = SHORT) -> ShownText:
-    """Return a transaction as one line: its actions according to its events, or its bytes."""
-    actions = _actions(result.events) if result else ""
-    return of_text(actions, limit) if actions else of_bytes(tx, limit)
-
-
-def _actions(events: Sequence[Event]) -> str:
-    """Return the actions in the events of a Cosmos SDK transaction, the parties and values of
-    Ethereum transactions, or an empty string for others."""
-    found = [
-        attribute.value.decode(errors="replace")
-        for event in events
-        if event.type == "message"
-        for attribute in event.attributes
-        if attribute.key == b"action"
-    ]
-    if not found:
-        found = [_ethereum(event) for event in events if event.type == "ethereum_tx"]
-    names = (in_words(each) if each.startswith("/") else each for each in found)
-    return ", ".join(dict.fromkeys(names))
-
-
-def _ethereum(event: Event) -> str:
-    """Return sender, recipient and value of an Ethereum transaction, and why it failed."""
-    own = {each.key: each.value.decode(errors="replace") for each in event.attributes}
-    amount, sender = own.get(b"amount", ""), own.get(b"sender", "")
-    # A companion's chain may have an older event, without these attributes.
-    if not sender or not amount.isdecimal() or len(amount) > MAX_WEI_DIGITS:
-        return "Ethereum transaction"
-    to = own.get(b"recipient")
-    shown = (
-        f"{_short(sender)} → {_short(to) if to else 'new contract'}, {ether_of(int(amount))}"
-    )
-    failed = own.get(b"ethereumTxFailed")
-    return f"{shown}: {failed}" if failed else shown
-
-
-def _short(address: str) -> str:
-    return f"{address[:8]}…{address[-4:]}" if len(address) > 14 else address
+def line(found: TxLine, tx: bytes) -> ShownText:
+    """Return a transaction as one line: what it does, or else its bytes, and why it failed."""
+    if not (found.text or found.failure):
+        return of_bytes(tx, _LINE)
+    words = found.text or of_bytes(tx, _LINE // 2).text
+    return of_text(f"{words}: {found.failure}" if found.failure else words, _LINE)
 
 
 def moment(time_ns: int) -> str:
@@ -145,18 +105,6 @@ def amount(value: float) -> str:
     return number(int(value)) if value == int(value) or value >= 1000 else f"{value:.3g}"
 
 
-def quantity(digits: str) -> str:
-    """Return a QUANTITY of Ethereum's JSON-RPC in decimal."""
-    return number(int(digits, 16))
-
-
-def ether(digits: str) -> str:
-    """Return a QUANTITY in wei as text in ether."""
-    return ether_of(int(digits, 16))
-
-
 def ether_of(wei: int) -> str:
     """Return an amount of wei as text in ether, without rounding."""
-    whole, rest = divmod(wei, _ETHER)
-    fraction = f".{rest:018d}".rstrip("0") if rest else ""
-    return f"{whole:,}{fraction} ether"
+    return in_unit(wei, 18, "ether")

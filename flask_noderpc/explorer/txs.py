@@ -1,16 +1,17 @@
-"""Explorer page of a transaction: result, events, bytes and Ethereum transactions in it."""
+"""Explorer page of a transaction: result, what features decode, events and bytes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from flask import g, render_template
 from werkzeug.wrappers import Response
 
+from ..domain.facts import LogFacts, MessageFacts, TxFacts
 from ..domain.responses import ResultTx
 from ..errors import ForwardedCallFailed, NodeRPCError, NotFound, TxNotFound, ValueNotAllowed
 from ..feature import features, load
@@ -28,23 +29,14 @@ _SCANNED_PENDING = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Log:
-    """A log of Ethereum's JSON-RPC; ``decoded`` is ``None`` if the ABI does not have its
-    event."""
+class Section:
+    """A message of a transaction, with what a pasted ABI decodes: calldata, the error of a
+    contract, and logs. A member is ``None`` if the ABI does not have it."""
 
-    json: dict[str, Any]
-    decoded: DecodedAbi | None
-
-
-@dataclass(frozen=True, slots=True)
-class EthereumTx:
-    """A transaction of Ethereum's JSON-RPC, its receipt if it is in a block, its logs, and its
-    decoded calldata."""
-
-    json: dict[str, Any]
-    receipt: dict[str, Any] | None
-    logs: list[Log]
+    message: MessageFacts
     call: DecodedAbi | None
+    error: DecodedAbi | None
+    logs: tuple[tuple[LogFacts, DecodedAbi | None], ...]
 
 
 def tx(digest: str) -> str | Response:
@@ -75,15 +67,27 @@ def _page(digest: str, abi: Abi | None, given: str) -> str:
         found = _by_ethereum_hash(node, wanted)
         if found is None:
             return _pending_page(node, wanted)
+    facts = node.tx_facts(found.tx, found.tx_result)
     return render_template(
         "noderpc_explorer/tx.html",
         found=found,
-        facts=node.tx_facts(found.hash),
+        facts=facts,
+        sections=_sections(facts, abi),
         time=node.time_of(found.height),
-        ethereum=_ethereum(node, found.tx, abi),
         abi=given,
         has_abi=abi is not None,
     )
+
+
+def _sections(facts: TxFacts | None, abi: Abi | None) -> list[Section]:
+    return [_section(each, abi) for each in facts.messages] if facts else []
+
+
+def _section(message: MessageFacts, abi: Abi | None) -> Section:
+    if abi is None:
+        return Section(message, None, None, tuple((each, None) for each in message.logs))
+    logs = tuple((each, abi.log(each.topics, each.data)) for each in message.logs)
+    return Section(message, abi.call(message.calldata), abi.call(message.error), logs)
 
 
 def _pending_page(node: Node, wanted: bytes) -> str:
@@ -91,8 +95,13 @@ def _pending_page(node: Node, wanted: bytes) -> str:
     with suppress(NodeRPCError):
         for waiting in node.call("unconfirmed_txs", limit=_SCANNED_PENDING).txs:
             if wanted in (tx_hash(waiting), *_hashes(node, waiting)):
+                facts = node.tx_facts(waiting, None)
                 return render_template(
-                    "noderpc_explorer/pending.html", hash=tx_hash(waiting), tx=waiting
+                    "noderpc_explorer/pending.html",
+                    hash=tx_hash(waiting),
+                    tx=waiting,
+                    facts=facts,
+                    sections=_sections(facts, None),
                 )
     raise TxNotFound(wanted, "its block may not be stored here, or it may not have arrived yet")
 
@@ -134,41 +143,6 @@ def _hashes(node: Node, raw: bytes) -> tuple[bytes, ...]:
     names = (each.other_hashes for each in features() if each.other_hashes)
     found = chain.from_iterable(load(name)(raw) for name in names)
     return tuple(islice(found, _MAX_ETHEREUM))
-
-
-def _ethereum(node: Node, raw: bytes, abi: Abi | None) -> list[EthereumTx]:
-    found: list[EthereumTx] = []
-    for each in _hashes(node, raw):
-        name = f"0x{each.hex()}"
-        # Ignore an unknown hash: the bytes may not be an Ethereum transaction.
-        with suppress(ForwardedCallFailed):
-            json = node.evm("eth_getTransactionByHash", name)
-            if json is not None:
-                receipt = node.evm("eth_getTransactionReceipt", name)
-                found.append(_decoded(json, receipt, abi))
-    return found
-
-
-def _decoded(
-    json: dict[str, Any], receipt: dict[str, Any] | None, abi: Abi | None
-) -> EthereumTx:
-    logs = receipt["logs"] if receipt else []
-    if abi is None:
-        return EthereumTx(json, receipt, [Log(log, None) for log in logs], None)
-    return EthereumTx(
-        json,
-        receipt,
-        [Log(log, abi.log(_all_bytes(log["topics"]), _bytes(log["data"]))) for log in logs],
-        abi.call(_bytes(json["input"])),
-    )
-
-
-def _bytes(text: str) -> bytes:
-    return bytes.fromhex(text[2:])
-
-
-def _all_bytes(texts: Iterable[str]) -> list[bytes]:
-    return [_bytes(text) for text in texts]
 
 
 VIEWS: dict[str, tuple[Callable[..., str | Response], str]] = {"/tx/<digest>": (tx, "tx")}

@@ -18,6 +18,7 @@ import struct
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from types import MappingProxyType
 from typing import Any
 
@@ -176,9 +177,10 @@ class Message:
 
     __slots__ = ("_values",)
 
-    def __init__(self, message: bytes) -> None:
+    def __init__(self, message: bytes, most: int | None = None) -> None:
+        """Decode the first ``most`` fields, by default all of them."""
         self._values: dict[int, list[Value]] = {}
-        for number, value in fields(message):
+        for number, value in islice(fields(message), most):
             self._values.setdefault(number, []).append(value)
 
     def integer(self, number: int) -> int:

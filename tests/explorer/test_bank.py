@@ -10,11 +10,14 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from flask.testing import FlaskClient
 
-from flask_noderpc.cosmos.facts import account_facts, tx_facts
+from flask_noderpc.cosmos.facts import account_facts
+from flask_noderpc.cosmos.protocol import bech32
+from flask_noderpc.cosmos.tx_facts import tx_facts, tx_line
 from flask_noderpc.domain.abci import QueryResult
 from flask_noderpc.domain.facts import Fact, in_words
 from flask_noderpc.explorer import history
 from flask_noderpc.explorer.node import Node
+from flask_noderpc.protocol.comet.hashes import tx_hash
 from flask_noderpc.protocol.protobuf import blob, integer, message, string
 from tests.cosmos.bank.bank_txs import ALICE, BOB, Draft, any_of, coin, multi_send, send
 
@@ -155,21 +158,76 @@ def test_a_longer_history_than_a_file_is_refused_as_a_table(
     assert json.loads(rest.text)["txs"][0]["height"] == document["txs"][-1]["height"] - 1
 
 
-@pytest.mark.parametrize("raw", [b"\x1a\x00", b"\x0a\x00", b"\x12\x00"])
-def test_a_transaction_without_its_parts_has_no_messages(raw: bytes) -> None:
-    chain = _Chain(GetTx=message(1, raw) + message(2, integer(1, 3)))
-    found = tx_facts(chain, chain.query, bytes(32))  # type: ignore[arg-type]
-    assert found is not None
-    assert found.messages == ()
+@pytest.mark.parametrize(
+    "raw", [b"", b"\x1a\x00", b"\x0a\x00", b"\x12\x00", b"a=b", b"\x0a\x02\x0a\x00"]
+)
+def test_bytes_without_messages_are_no_transaction_of_the_sdk(raw: bytes) -> None:
+    chain = _Chain()
+    assert tx_facts(chain, chain.query, None, raw, None) is None  # type: ignore[arg-type]
+    assert tx_line(raw, None) is None
 
 
 def test_many_messages_are_cut() -> None:
     raw = Draft(tuple(send(ALICE, BOB) for _ in range(150))).signed()
-    chain = _Chain(GetTx=message(1, raw) + message(2, integer(1, 3)))
-    found = tx_facts(chain, chain.query, bytes(32))  # type: ignore[arg-type]
+    chain = _Chain()
+    found = tx_facts(chain, chain.query, None, raw, None)  # type: ignore[arg-type]
     assert found is not None
     assert len(found.messages) == 100
     assert Fact("Messages", "150; the first 100 follow") in found.facts
+
+
+def test_a_line_has_amount_and_recipient_of_one_message() -> None:
+    short = f"{BOB[:11]}…{BOB[-4:]}"
+    staking, gov = "/cosmos.staking.v1beta1.", "/cosmos.gov.v1."
+    operator = bech32.encode("cosmosvaloper", bytes(20))
+    delegate = string(1, ALICE) + string(2, operator) + message(3, coin(5))
+    for messages, text in (
+        ((send(ALICE, BOB, coin(5), coin(7, "stake")),), f"Send, 5token, 7stake to {short}"),
+        (
+            (any_of(f"{staking}MsgDelegate", delegate),),
+            f"Delegate, 5token to cosmosvaloper1qqqq…{operator[-4:]}",
+        ),
+        (
+            (any_of(f"{gov}MsgVote", integer(1, 3) + string(2, ALICE) + integer(3, 1)),),
+            "Vote, proposal 3, yes",
+        ),
+        (
+            (
+                any_of(
+                    "/cosmos.authz.v1beta1.MsgExec",
+                    string(1, ALICE) + message(2, send(ALICE, BOB)),
+                ),
+            ),
+            "Exec, Send",
+        ),
+        ((any_of("/ibc.v1.MsgRecvPacket", b"\xff"),), "Recv packet"),
+        (
+            (send(ALICE, BOB), send(ALICE, BOB), multi_send(ALICE, {BOB: 1})),
+            "2 × Send, Multi send",
+        ),
+    ):
+        line = tx_line(Draft(messages).signed(), None)
+        assert line is not None
+        assert line.text == text
+
+
+def test_failed_and_pending_transactions_are_decoded_from_their_bytes(
+    make_site: MakeSite,
+) -> None:
+    site = make_site(application="bank", dev=True, chain_id="bank-1")
+    site.grow(Draft((send(ALICE, BOB, coin(10**30)),)).signed())
+    waiting = Draft((send(ALICE, BOB, coin(8)),), sequence=1, memo="=later").signed()
+    assert site.chain.mempool.submit(waiting).code == 0
+
+    short = f"{BOB[:11]}…{BOB[-4:]}"
+    listed = page(site.client, "/txs").text
+    assert f"Send, {10**30}token to {short}: spendable balance" in listed
+    assert "failed to execute message" not in listed
+    assert f"Send, 8token to {short}" in page(site.client, "/mempool").text
+    found = page(site.client, f"/tx/{tx_hash(waiting).hex()}")
+    assert "Fee 500 stake Sequence 1 Memo =later" in found.text
+    assert f"From address {ALICE} To address {BOB} Amount 8 token" in found.text
+    assert f"/explorer/account/{BOB}" in found.links
 
 
 def test_an_account_is_shown_if_the_application_fails(
@@ -228,9 +286,8 @@ def test_messages_of_unknown_types_show_their_fields_by_number() -> None:
     nested = message(3, string(1, "inner") + integer(2, 7)) + blob(4, b"\xff\xfe")
     value = string(1, ALICE) + integer(2, 5) + integer(2, 6) + nested
     raw = Draft((any_of("/wasm.v9.MsgUnknownThing", value),)).signed()
-    tx = message(2, integer(1, 3) + string(2, "AB" * 32))
-    chain = _Chain(GetTx=message(1, raw) + tx)
-    found = tx_facts(chain, chain.query, bytes(32))  # type: ignore[arg-type]
+    chain = _Chain()
+    found = tx_facts(chain, chain.query, None, raw, None)  # type: ignore[arg-type]
     assert found is not None
     (shown,) = found.messages
     assert (shown.title, shown.type) == ("Unknown thing", "/wasm.v9.MsgUnknownThing")

@@ -7,24 +7,33 @@ import re
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
 from flask.testing import FlaskClient
+from hypothesis import given
+from hypothesis import strategies as st
 
 from flask_noderpc import EmbeddedChain, explorer_bp
+from flask_noderpc.cosmos.tx_facts import tx_line as cosmos_line
+from flask_noderpc.domain.facts import in_unit
 from flask_noderpc.ethereum.ethermint_double import (
     EmittedLog,
     EthermintDouble,
     log_calldata,
     log_contract,
 )
+from flask_noderpc.ethereum.facts.lines import tx_line
 from flask_noderpc.ethereum.protocol.crypto import DEV_KEYS
+from flask_noderpc.ethereum.protocol.execution import created_address
 from flask_noderpc.protocol.secp256k1eth import keccak, to_checksum
 from flask_noderpc.testing.node import app_for
 
+from ..ethereum.protocol.cosmos_txs import bank_message, ethermint_message, wrapped
 from ..ethereum.protocol.signing import TO, sender, transfer
 from .abi_forms import TRANSFER
-from .conftest import MakeSite
+from .conftest import MakeSite, Site
+from .contracts import REVERTING, call, text_error, token
 from .html import Html, page
 
 CONTRACT = "0x" + log_contract().hex()
@@ -148,18 +157,20 @@ def test_a_key_of_another_application_is_no_pair(tmp_path: Path, make_site: Make
 def test_lists_show_parties_value_and_failure(make_site: MakeSite) -> None:
     site = make_site(application="evm", dev=True, json_rpc_enable=True)
     own, other = (to_checksum(key.address) for key in DEV_KEYS[:2])
-    for call in (
+    for tx in (
         {"from": own, "to": other, "value": hex(15 * 10**17)},
         # PUSH0, PUSH0, REVERT.
         {"from": own, "data": "0x5f5ffd", "gas": "0x20000", "value": "0x5"},
     ):
-        body = {"jsonrpc": "2.0", "id": 1, "method": "eth_sendTransaction", "params": [call]}
+        body = {"jsonrpc": "2.0", "id": 1, "method": "eth_sendTransaction", "params": [tx]}
         assert "result" in site.client.post("/evm", json=body).get_json()
         site.chain.produce()
 
+    made = to_checksum(created_address(DEV_KEYS[0].address, 1))
     shown = f"{own[:8]}…{own[-4:]} → {other[:8]}…{other[-4:]}, 1.5 ether"
     reverted = (
-        f"{own[:8]}…{own[-4:]} → new contract, 0.000000000000000005 ether: execution reverted"
+        f"{own[:8]}…{own[-4:]} deploys {made[:8]}…{made[-4:]}, 0.000000000000000005 ether:"
+        " execution reverted Failed"
     )
     for path in ("/", "/txs", f"/account/{own}"):
         text = page(site.client, path).text
@@ -169,3 +180,148 @@ def test_lists_show_parties_value_and_failure(make_site: MakeSite) -> None:
     assert "sent 1.5 ether" in page(site.client, f"/account/{own}").text
     assert "received 1.5 ether" in page(site.client, f"/account/{other}").text
     assert "1.5 ether" in site.client.get(f"/explorer/account/{other}/txs.csv").text
+
+
+OWN, OTHER = (to_checksum(key.address) for key in DEV_KEYS[:2])
+CODE = "0x" + "c0de" * 10
+
+
+def asked(site: Site, method: str, *params: object) -> Any:
+    body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    answer = site.client.post("/evm", json=body).get_json()
+    assert "result" in answer, answer
+    return answer["result"]
+
+
+def sent(site: Site, **call: str) -> str:
+    """Send a transaction of the first account; return its hash."""
+    digest: str = asked(site, "eth_sendTransaction", {"from": OWN, "gas": "0x20000", **call})
+    return digest
+
+
+def included(site: Site, **call: str) -> str:
+    digest = sent(site, **call)
+    site.chain.produce()
+    return digest
+
+
+@pytest.fixture
+def dev(make_site: MakeSite) -> Site:
+    return make_site(
+        application="evm", dev=True, json_rpc_enable=True, evm_api=("eth", "debug")
+    )
+
+
+def test_lists_name_methods_and_creations(dev: Site) -> None:
+    included(dev, to=OTHER, data=call("transfer(address,uint256)", OWN, 5))
+    included(dev, to=OTHER, data="0x12345678")
+    included(dev, data="0x00")
+    sent(dev, to=OTHER, value="0x0")
+
+    parties = f"{OWN[:8]}…{OWN[-4:]} → {OTHER[:8]}…{OTHER[-4:]}"
+    listed = page(dev.client, "/txs").text
+    assert f"{parties}, transfer Success" in listed
+    assert f"{parties}, 0x12345678 Success" in listed
+    assert re.search(rf"{OWN[:8]}…{OWN[-4:]} deploys 0x\w{{6}}…\w{{4}} Success", listed)
+    assert f"{parties}, 0 ether" in page(dev.client, "/mempool").text
+
+
+def test_a_pending_transaction_has_its_fields(dev: Site) -> None:
+    digest = sent(dev, to=OTHER, data=call("approve(address,uint256)", OTHER, 7))
+
+    found = page(dev.client, f"/tx/{digest}")
+    assert f"From {OWN} To {OTHER} Value 0 ether Method approve Nonce 0" in found.text
+    assert "Maximum gas price" in found.text
+    assert f"Call of approve Parameter Value spender address {OTHER}" in found.text
+    assert f"/explorer/account/{OTHER}" in found.links
+
+
+def test_a_transfer_of_tokens_shows_symbol_fee_and_internal_calls(dev: Site) -> None:
+    asked(dev, "anvil_setCode", CODE, token())
+    data = call("transfer(address,uint256)", OTHER, 2_500_000)
+    digest = included(dev, to=CODE, value="0x5", data=data)
+    receipt = asked(dev, "eth_getTransactionReceipt", digest)
+
+    found = page(dev.client, f"/tx/{digest}").text
+    token_row = f"{to_checksum(bytes.fromhex(CODE[2:]))} {OWN} {OTHER} 2.5 TKN"
+    assert f"Token transfers Token From To Amount or ID {token_row}" in found
+    internal = f"call {to_checksum(bytes.fromhex(CODE[2:]))} {OTHER} 0.000000000000000005 ether"
+    assert f"Internal calls Kind From To Value {internal}" in found
+    fee = int(receipt["gasUsed"], 16) * int(receipt["effectiveGasPrice"], 16)
+    assert f"Fee {in_unit(fee, 18, 'ether')}" in found
+    assert "of the fee" in found
+    assert "Parameter Value to address" in found
+    assert "amount uint256 2500000" in found
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (text_error("too little"), "execution reverted: too little"),
+        ("0x00000000" + call("Panic(uint256)", 0x11)[2:], "arithmetic underflow or overflow"),
+        ("0x00000000", "execution reverted"),
+    ],
+)
+def test_lists_and_pages_show_why_a_transaction_reverted(
+    dev: Site, data: str, reason: str
+) -> None:
+    asked(dev, "anvil_setCode", CODE, REVERTING)
+    digest = included(dev, to=CODE, data=data)
+
+    assert f"{reason} Failed" in page(dev.client, "/txs").text
+    found = page(dev.client, f"/tx/{digest}").text
+    assert "Result Failed" in found
+    assert re.search(rf"Status Failed Reason [\w :]*{reason}", found)
+    assert "can't be traced" not in found
+
+
+def test_an_abi_decodes_the_error_of_a_contract(dev: Site) -> None:
+    asked(dev, "anvil_setCode", CODE, REVERTING)
+    digest = included(dev, to=CODE, data="0x00000000" + call("Poor(uint256)", 42)[2:])
+    error = {"type": "error", "name": "Poor", "inputs": [{"name": "has", "type": "uint256"}]}
+
+    path = f"/explorer/tx/{digest}"
+    decoded = Html(dev.client.post(path, data={"abi": json.dumps([error])}).text).text
+    assert "Error Poor(uint256) has uint256 42" in decoded
+    assert (
+        "No error of the ABI fits." in Html(dev.client.post(path, data={"abi": "[]"}).text).text
+    )
+
+
+def test_commands_of_a_development_chain_are_in_words(dev: Site) -> None:
+    asked(dev, "anvil_setBalance", OTHER, hex(5 * 10**18))
+    asked(dev, "anvil_setNonce", OTHER, "0x9")
+    asked(dev, "anvil_setCode", OTHER, "0x00")
+    asked(dev, "anvil_setStorageAt", OTHER, "0x1", "0x" + "00" * 31 + "07")
+    asked(dev, "anvil_setNextBlockBaseFeePerGas", "0x77359400")
+
+    found = page(dev.client, "/txs")
+    short = f"{OTHER[:8]}…{OTHER[-4:]}"
+    for words in (
+        f"Set balance of {short} to 5 ether",
+        f"Set nonce of {short} to 9",
+        f"Set code of {short} to 1 bytes",
+        f"Set slot 0x1 of {short} to 0x",
+        "Set base fee to 2,000,000,000 wei",
+    ):
+        assert words in found.text
+    one = next(link for link in reversed(found.links) if "/tx/" in link)
+    shown = page(dev.client, one.removeprefix("/explorer")).text
+    assert f"Development command Account {OTHER} New balance 5 ether" in shown
+
+
+def test_a_wrapped_transaction_is_shown_as_one_of_ethereum() -> None:
+    raws = [transfer(nonce, to=TO, value=10**18) for nonce in range(5)]
+    line = tx_line(wrapped(*map(ethermint_message, raws)), None)
+
+    assert line is not None
+    assert line.text.count("→") == 3
+    assert line.text.endswith("1 ether; and 2 more")
+    assert tx_line(wrapped(bank_message()), None) is None
+
+
+@given(st.binary(max_size=200), st.sampled_from((b"", b"\x7fpatch", b"\n", b"\x02", b"\xf8")))
+def test_any_bytes_have_a_line_or_none(data: bytes, begin: bytes) -> None:
+    for read in (tx_line, cosmos_line):
+        found = read(begin + data, None)
+        assert found is None or isinstance(found.text, str)

@@ -7,13 +7,14 @@ https://hardhat.org/hardhat-network/docs/reference#console-log.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 from itertools import product
 
-from ...protocol.secp256k1eth import keccak, to_checksum
+from ...protocol.secp256k1eth import keccak
+from .abi import value
+from .forms import WORD
 
-_WORD = 32
 # Types of the arguments of ``log``, and the maximum number of its arguments.
 _TYPES, _MOST = ("uint256", "string", "bool", "address"), 4
 _PLACE = re.compile(r"%[%sdiox]")
@@ -25,7 +26,7 @@ def message(data: bytes) -> str:
     types = _signatures().get(data[:4])
     if types is None:
         return f"0x{data.hex()}"
-    values = [_value(kind, data[4:], index) for index, kind in enumerate(types)]
+    values = [value(kind, data[4:], index) for index, kind in enumerate(types)]
     return escaped(_formatted(values, starts_with_text=types[:1] == ("string",)))
 
 
@@ -45,28 +46,7 @@ def _arguments() -> Iterator[tuple[str, ...]]:
     for count in range(_MOST + 1):
         yield from product(_TYPES, repeat=count)
     # The functions logInt, logBytes and logBytes1 to logBytes32 call it, too.
-    yield from product(("int256", "bytes", *(f"bytes{size}" for size in range(1, _WORD + 1))))
-
-
-def _value(kind: str, data: bytes, index: int) -> str:
-    word = data[index * _WORD : (index + 1) * _WORD].ljust(_WORD, b"\0")
-    show = _SHOWN.get(kind)
-    if show is not None:
-        return show(word)
-    if kind not in ("string", "bytes"):
-        return f"0x{word[: int(kind.removeprefix('bytes'))].hex()}"
-    start = int.from_bytes(word)
-    size = int.from_bytes(data[start : start + _WORD])
-    found = data[start + _WORD : start + _WORD + size]
-    return found.decode(errors="replace") if kind == "string" else f"0x{found.hex()}"
-
-
-_SHOWN: dict[str, Callable[[bytes], str]] = {
-    "uint256": lambda word: str(int.from_bytes(word)),
-    "int256": lambda word: str(int.from_bytes(word, signed=True)),
-    "bool": lambda word: "true" if any(word) else "false",
-    "address": lambda word: to_checksum(word[12:]),
-}
+    yield from product(("int256", "bytes", *(f"bytes{size}" for size in range(1, WORD + 1))))
 
 
 def _formatted(values: list[str], *, starts_with_text: bool) -> str:

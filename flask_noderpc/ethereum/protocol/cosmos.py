@@ -27,14 +27,14 @@ FIRST_BYTE = 0x0A
 it."""
 
 
-def raw_transactions(tx: bytes) -> tuple[bytes, ...]:
+def raw_transactions(tx: bytes, most: int | None = None) -> tuple[bytes, ...]:
     """Return the canonical bytes of each Ethereum transaction in a Cosmos SDK transaction, in
-    order.
+    order; if ``most`` is given, only those in as many fields of the transaction's body.
 
     Other messages are skipped. Raise :exc:`InvalidTransaction` if the bytes are malformed.
     """
     try:
-        body = Message(Message(tx).blob(1))
+        body = Message(Message(tx, most).blob(1), most)
         parts = [Message(message) for message in body.blobs(1)]
         return tuple(_raw(part.blob(2)) for part in parts if part.text(1).endswith(_MESSAGE))
     except (protobuf.Malformed, ValueError) as error:

@@ -52,9 +52,15 @@ class Outcome:
 
     hash: bytes | None = None
     gas_used: int | None = None
-    failed: bool = False
+    error: str = ""
+    """Error of the EVM, empty on success."""
     revert_data: bytes | None = None
     """Output of a contract that reverted; only in the results of development chains."""
+
+    @property
+    def failed(self) -> bool:
+        """True if the transaction was executed and failed."""
+        return bool(self.error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +113,7 @@ def _outcome(attributes: Attributes) -> Outcome:
     return Outcome(
         _hash(attributes.get(b"ethereumTxHash", b"")),
         number(attributes.get(b"txGasUsed", b""), _UINT64),
-        bool(attributes.get(b"ethereumTxFailed")),
+        attributes.get(b"ethereumTxFailed", b"").decode(errors="replace"),
         _data(attributes.get(_REVERT_DATA)),
     )
 

@@ -98,13 +98,16 @@ class ExecutedTransaction:
     revert_data: bytes | None = None
 
 
-def ethereum_transactions(tx: bytes, *, unsigned: bool = True) -> tuple[Transaction, ...]:
+def ethereum_transactions(
+    tx: bytes, *, unsigned: bool = True, most: int | None = None
+) -> tuple[Transaction, ...]:
     """Return the Ethereum transactions in a CometBFT transaction; empty if it has none.
 
     The CometBFT transaction is an Ethereum transaction, or a Cosmos SDK transaction with any
-    number of them. ``unsigned`` also accepts unsigned ones, which the chain has accepted.
+    number of them. If ``most`` is given, only as many of its messages are read. ``unsigned``
+    also accepts unsigned ones, which the chain has accepted.
     """
-    return _each(partial(decode, unsigned=unsigned), tx)
+    return _each(partial(decode, unsigned=unsigned), tx, most)
 
 
 def transaction_hashes(tx: bytes) -> tuple[bytes, ...]:
@@ -118,11 +121,12 @@ def transaction_hashes(tx: bytes) -> tuple[bytes, ...]:
 T = TypeVar("T")
 
 
-def _each(read: Callable[[bytes], T], tx: bytes) -> tuple[T, ...]:
+def _each(read: Callable[[bytes], T], tx: bytes, most: int | None = None) -> tuple[T, ...]:
     """Return the results of ``read`` for each Ethereum transaction in a CometBFT transaction;
     empty if one of them is invalid."""
     try:
-        return tuple(map(read, cosmos.raw_transactions(tx) if tx[:1] == _COSMOS else (tx,)))
+        found = cosmos.raw_transactions(tx, most) if tx[:1] == _COSMOS else (tx,)
+        return tuple(map(read, found))
     except InvalidTransaction:
         return ()
 

@@ -1,0 +1,1 @@
+"""Ethereum transactions in words, for the lists and the pages of the explorer."""
