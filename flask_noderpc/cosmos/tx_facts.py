@@ -31,6 +31,8 @@ _TARGETS = (
     *("to_address", "validator_dst_address", "validator_address", "recipient", "receiver"),
     *("grantee", "withdraw_address", "depositor"),
 )
+# Type of the messages of Ethermint and its forks, which the feature ``ethereum`` decodes.
+_OF_ETHERMINT = ".MsgEthereumTx"
 _FAILED = re.compile(r"failed to execute message; message index: \d+: ", re.ASCII)
 
 
@@ -61,7 +63,11 @@ def tx_facts(
         return None
     if not parts:
         return None
-    given = [(each, _values(each)) for each in parts[:_SHOWN_MESSAGES]]
+    given = [
+        (each, _values(each))
+        for each in parts[:_SHOWN_MESSAGES]
+        if not each.url.endswith(_OF_ETHERMINT)
+    ]
     coins = [*fee["amount"], *(coin for _, values in given for coin in _coins_in(values))]
     denoms = _denoms(query, coins)
     facts = [Fact("Fee", text) for text in amounts_of(fee["amount"], denoms)]

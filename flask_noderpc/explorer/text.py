@@ -10,11 +10,11 @@ import codecs
 import time
 from dataclasses import dataclass
 
-from ..domain.facts import TxLine, in_unit
+from ..domain.facts import TxLine, in_unit, in_words
 from ..domain.time import SECOND, ZERO_TIME, to_text
 
-_LINE = 160
-"""Maximum number of characters of a transaction in a list."""
+_LINE, _HEADING = 160, 80
+"""Maximum number of characters of a transaction in a list, and of a heading."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +61,11 @@ def line(found: TxLine, tx: bytes) -> ShownText:
         return of_bytes(tx, _LINE)
     words = found.text or of_bytes(tx, _LINE // 2).text
     return of_text(f"{words}: {found.failure}" if found.failure else words, _LINE)
+
+
+def heading(kind: str) -> str:
+    """Return the type of an event as a heading, such as "Coin received"."""
+    return of_text(in_words(kind), _HEADING).text
 
 
 def moment(time_ns: int) -> str:

@@ -5,18 +5,22 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
+from eth_account import Account
+from eth_account.signers.local import LocalAccount
 from flask.testing import FlaskClient
 from hypothesis import given
 from hypothesis import strategies as st
 
 from flask_noderpc import EmbeddedChain, explorer_bp
 from flask_noderpc.cosmos.tx_facts import tx_line as cosmos_line
-from flask_noderpc.domain.facts import in_unit
+from flask_noderpc.domain.facts import LogFacts, in_unit
+from flask_noderpc.ethereum.application.state import EvmRuntime
 from flask_noderpc.ethereum.ethermint_double import (
     EmittedLog,
     EthermintDouble,
@@ -24,16 +28,18 @@ from flask_noderpc.ethereum.ethermint_double import (
     log_contract,
 )
 from flask_noderpc.ethereum.facts.lines import tx_line
+from flask_noderpc.ethereum.facts.tokens import transfers
 from flask_noderpc.ethereum.protocol.crypto import DEV_KEYS
 from flask_noderpc.ethereum.protocol.execution import created_address
 from flask_noderpc.protocol.secp256k1eth import keccak, to_checksum
 from flask_noderpc.testing.node import app_for
 
+from ..ethereum.protocol import signing
 from ..ethereum.protocol.cosmos_txs import bank_message, ethermint_message, wrapped
 from ..ethereum.protocol.signing import TO, sender, transfer
 from .abi_forms import TRANSFER
 from .conftest import MakeSite, Site
-from .contracts import REVERTING, call, text_error, token
+from .contracts import REVERTING, call, selector, text_error, token
 from .html import Html, page
 
 CONTRACT = "0x" + log_contract().hex()
@@ -182,6 +188,7 @@ def test_lists_show_parties_value_and_failure(make_site: MakeSite) -> None:
     assert "1.5 ether" in site.client.get(f"/explorer/account/{other}/txs.csv").text
 
 
+DEVELOPER: LocalAccount = Account.from_key(DEV_KEYS[0].secret)
 OWN, OTHER = (to_checksum(key.address) for key in DEV_KEYS[:2])
 CODE = "0x" + "c0de" * 10
 
@@ -232,7 +239,7 @@ def test_a_pending_transaction_has_its_fields(dev: Site) -> None:
     found = page(dev.client, f"/tx/{digest}")
     assert f"From {OWN} To {OTHER} Value 0 ether Method approve Nonce 0" in found.text
     assert "Maximum gas price" in found.text
-    assert f"Call of approve Parameter Value spender address {OTHER}" in found.text
+    assert f"Call of approve spender address {OTHER} amount uint256 7" in found.text
     assert f"/explorer/account/{OTHER}" in found.links
 
 
@@ -250,8 +257,7 @@ def test_a_transfer_of_tokens_shows_symbol_fee_and_internal_calls(dev: Site) -> 
     fee = int(receipt["gasUsed"], 16) * int(receipt["effectiveGasPrice"], 16)
     assert f"Fee {in_unit(fee, 18, 'ether')}" in found
     assert "of the fee" in found
-    assert "Parameter Value to address" in found
-    assert "amount uint256 2500000" in found
+    assert f"Call of transfer to address {OTHER} amount uint256 2500000" in found
 
 
 @pytest.mark.parametrize(
@@ -320,8 +326,96 @@ def test_a_wrapped_transaction_is_shown_as_one_of_ethereum() -> None:
     assert tx_line(wrapped(bank_message()), None) is None
 
 
+def test_a_wrapped_transaction_has_a_page(client: FlaskClient, chain: EmbeddedChain) -> None:
+    raw = wrapped(ethermint_message(transfer(0, signing.OTHER, to=TO, value=10**18)))
+    assert chain.mempool.submit(raw).code == 0
+    assert f"{TO[:8]}…{TO[-4:]}, 1 ether" in page(client, "/mempool").text
+    chain.produce()
+
+    found = page(client, f"/tx/{sha256(raw).hexdigest()}").text
+    assert f"To {TO} Value 1 ether Nonce 0" in found
+    assert "Status Success" in found
+    assert "Field 1" not in found
+
+
 @given(st.binary(max_size=200), st.sampled_from((b"", b"\x7fpatch", b"\n", b"\x02", b"\xf8")))
 def test_any_bytes_have_a_line_or_none(data: bytes, begin: bytes) -> None:
     for read in (tx_line, cosmos_line):
         found = read(begin + data, None)
         assert found is None or isinstance(found.text, str)
+
+
+def test_a_chain_that_records_no_calls_is_traced(
+    make_site: MakeSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("flask_noderpc.ethereum.facts.internal_calls.operations", lambda _: [])
+    monkeypatch.setattr(EvmRuntime, "calls_recorded_since", lambda _: None)
+    for names, words in (
+        (("eth", "debug"), "Internal calls Kind From To Value call"),
+        (("eth",), "The transaction can't be traced here: the method debug_traceTransaction"),
+    ):
+        site = make_site(application="evm", dev=True, json_rpc_enable=True, evm_api=names)
+        asked(site, "anvil_setCode", CODE, token())
+        data = call("transfer(address,uint256)", OTHER, 1)
+        digest = included(site, to=CODE, value="0x5", data=data)
+        assert words in page(site.client, f"/tx/{digest}").text
+
+
+def test_without_the_json_rpc_fields_are_decoded(make_site: MakeSite) -> None:
+    site = make_site(application="evm", dev=True, json_rpc_enable=False)
+    raw = transfer(0, DEVELOPER, chainId=31337)
+    site.grow(raw)
+
+    found = page(site.client, f"/tx/{sha256(raw).hexdigest()}").text
+    assert f"To {TO}" in found
+    assert "Status Success" in found
+    assert "Decode with an ABI" not in found
+
+
+def words_of(*numbers: int) -> bytes:
+    return b"".join(each.to_bytes(32) for each in numbers)
+
+
+def log_of(signature: str, *topics: int, data: bytes = b"") -> LogFacts:
+    own = tuple(each.to_bytes(32) for each in topics)
+    return LogFacts(0, CODE, (keccak(signature.encode()), *own), data)
+
+
+SINGLE = "TransferSingle(address,address,address,uint256,uint256)"
+BATCH = "TransferBatch(address,address,address,uint256[],uint256[])"
+
+
+@pytest.mark.parametrize(
+    ("log", "shown"),
+    [
+        (log_of("Transfer(address,address,uint256)", 1, 2, 77), ["ID 77"]),
+        (log_of(SINGLE, 9, 1, 2, data=words_of(5, 3)), ["3 × ID 5"]),
+        (
+            log_of(BATCH, 9, 1, 2, data=words_of(64, 160, 2, 5, 6, 2, 3, 4)),
+            ["3 × ID 5", "4 × ID 6"],
+        ),
+        # Offsets and sizes that lead out of the data.
+        (log_of(BATCH, 9, 1, 2, data=words_of(2**255, 0)), []),
+        (log_of(BATCH, 9, 1, 2, data=words_of(0, 32)), []),
+        (log_of("Transfer(address,address,uint256)", 1, data=words_of(1)), []),
+        (LogFacts(0, CODE, (), b""), []),
+    ],
+)
+def test_transfers_of_other_tokens_have_their_ids(log: LogFacts, shown: list[str]) -> None:
+    rows = [row for table in transfers([log], None) for row in table.rows]
+    assert [row[-1].text for row in rows] == shown
+
+
+def test_an_early_token_has_its_symbol_as_a_word() -> None:
+    calls: list[str] = []
+
+    def ask(method: str, call: dict[str, str], block: str) -> str:
+        calls.append(call["to"])
+        is_symbol = call["data"] == "0x" + selector("symbol()").hex()
+        return "0x" + (b"MKR".ljust(32, b"\0") if is_symbol else words_of(18)).hex()
+
+    log = log_of("Transfer(address,address,uint256)", 1, 2, data=words_of(10**18))
+    (table,) = transfers([replace(log, address=f"0x{n:040x}") for n in range(200)], ask)
+    assert [row[-1].text for row in table.rows] == ["1 MKR"] * 5 + ["1" + ",000" * 6] * 95
+    assert len(calls) == 10
+    assert table.note == "The first 100 are shown."

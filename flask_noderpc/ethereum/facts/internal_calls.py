@@ -1,7 +1,6 @@
-"""Internal calls of a transaction that moved ether or created contracts, and why it failed.
+"""Internal calls of a transaction that moved ether or created contracts, and its output.
 
-They are read from the results of a chain that records them; of other chains, the transaction is
-traced.
+A chain that records the calls has them in its results. Transactions of other chains are traced.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from ...domain.facts import Fact
 from ...errors import NodeRPCError
 from ...protocol.secp256k1eth import to_checksum
 from ..domain.execution import REVERTED, Operation
-from ..protocol.ethermint import operations
+from ..protocol.ethermint import Outcome, operations
 from ..state import EVM_STATE
 from .assignments import ether
 from .tokens import Ask
@@ -44,9 +43,13 @@ def calls_of(
     digest: bytes,
     receipt: dict[str, Any],
     result: ExecTxResult | None,
+    end: Outcome,
 ) -> Calls:
-    """Return the internal calls of an Ethereum transaction, from ``result`` if it has them."""
+    """Return the internal calls of an Ethereum transaction, from ``result`` if it has them, or
+    the output of one that reverted, unless ``end`` has it."""
     failed = receipt["status"] != "0x1"
+    if failed and (end.revert_data is not None or end.error not in ("", REVERTED)):
+        return Calls(output=end.revert_data or b"")
     state = EVM_STATE.find(backend)
     since = state.calls_recorded_since() if state else None
     height = int(receipt["blockNumber"], 16)
@@ -58,7 +61,8 @@ def calls_of(
     try:
         top = ask("debug_traceTransaction", f"0x{digest.hex()}", {"tracer": "callTracer"})
     except NodeRPCError as error:
-        return Calls(note=f"The transaction can't be traced here: {error}")
+        # The page shows the failure of a transaction even without its reason.
+        return Calls(note="" if failed else f"The transaction can't be traced here: {error}")
     if failed:
         output = top.get("output", "0x") if top.get("error") == REVERTED else "0x"
         return Calls(output=bytes.fromhex(output[2:]))

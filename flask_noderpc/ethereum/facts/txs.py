@@ -78,19 +78,20 @@ def _executed(
 ) -> MessageFacts:
     receipt = _receipt(ask, tx) if ask else _NO_RECEIPT
     failed = end.failed or result.code != 0
-    calls = Calls()
+    calls = Calls(output=end.revert_data or b"")
     if receipt and ask:
-        calls = calls_of(backend, ask, tx.hash, receipt, result if is_alone else None)
-    output = end.revert_data or calls.output
+        calls = calls_of(backend, ask, tx.hash, receipt, result if is_alone else None, end)
     facts = [*_fields(tx), *_charges(backend, ask, receipt)]
     facts.append(Fact("Status", "Failed" if failed else "Success"))
     if failed:
-        facts.append(Fact("Reason", failure(end.error, output) if end.failed else result.log))
+        why = failure(end.error, calls.output) if end.failed else result.log
+        facts.append(Fact("Reason", why))
     logs = tuple(map(_log, receipt.get("logs", ())))
     tables = [*_method_table(tx), *transfers(logs, ask)]
     if calls.rows or calls.note:
         tables.append(Table("Internal calls", calls.rows, calls.note))
-    return _message(tx, tuple(facts), tuple(tables), b"" if reason(output) else output, logs)
+    error = b"" if reason(calls.output) else calls.output
+    return _message(tx, tuple(facts), tuple(tables), error, logs)
 
 
 def _message(
@@ -142,7 +143,7 @@ def _charges(backend: ChainBackend, ask: Ask | None, receipt: dict[str, Any]) ->
     blobs = int(receipt.get("blobGasUsed", "0x0"), 16)
     blob_fee = blobs * int(receipt.get("blobGasPrice", "0x0"), 16)
     yield Fact("Fee", ether(gas * price + blob_fee))
-    # Other chains of the SDK pay the base fee to validators.
+    # Ethermint pays the base fee to validators.
     if ask and EVM_STATE.find(backend) is not None:
         with suppress(NodeRPCError):
             block = ask("eth_getBlockByNumber", receipt["blockNumber"], False)

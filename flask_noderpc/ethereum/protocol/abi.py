@@ -1,6 +1,6 @@
 """Values of Solidity's ABI as text, and the functions of well-known contracts.
 
-Other contracts are decoded by the ABI that a reader of the explorer pastes.
+The explorer decodes calls of other contracts by an ABI that its reader pastes.
 """
 
 from __future__ import annotations

@@ -31,7 +31,8 @@ def raw_transactions(tx: bytes, most: int | None = None) -> tuple[bytes, ...]:
     """Return the canonical bytes of each Ethereum transaction in a Cosmos SDK transaction, in
     order; if ``most`` is given, only those in as many fields of the transaction's body.
 
-    Other messages are skipped. Raise :exc:`InvalidTransaction` if the bytes are malformed.
+    Messages of other types are skipped. Raise :exc:`InvalidTransaction` if the bytes are
+    malformed.
     """
     try:
         body = Message(Message(tx, most).blob(1), most)
