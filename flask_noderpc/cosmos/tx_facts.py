@@ -96,7 +96,7 @@ def tx_line(tx: bytes, result: ExecTxResult | None) -> TxLine | None:
     moves = _moves(result.events) if result else ()
     try:
         raw = Message(tx, _LINE_PARTS)
-        parts = _parts(Message(raw.blob(1), _LINE_MESSAGES))
+        parts = _parts(Message(raw.blob(1), _LINE_MESSAGES + 1))
     except Malformed:
         parts = []
     if not parts:
@@ -108,10 +108,10 @@ def tx_line(tx: bytes, result: ExecTxResult | None) -> TxLine | None:
 def _line(parts: list[_Part]) -> str:
     if len(parts) == 1:
         return ", ".join(_described(parts[0]))
-    counts = Counter(in_words(each.url) for each in parts)
-    return ", ".join(
-        f"{count} × {name}" if count > 1 else name for name, count in counts.items()
-    )
+    counts = Counter(in_words(each.url) for each in parts[:_LINE_MESSAGES])
+    names = [f"{count} × {name}" if count > 1 else name for name, count in counts.items()]
+    more = ("and more",) if len(parts) > _LINE_MESSAGES else ()
+    return ", ".join((*names, *more))
 
 
 def _described(part: _Part) -> Iterator[str]:

@@ -205,6 +205,7 @@ def test_a_line_has_amount_and_recipient_of_one_message() -> None:
             (send(ALICE, BOB), send(ALICE, BOB), multi_send(ALICE, {BOB: 1})),
             "2 × Send, Multi send",
         ),
+        (tuple(send(ALICE, BOB) for _ in range(150)), "100 × Send, and more"),
     ):
         line = tx_line(Draft(messages).signed(), None)
         assert line is not None

@@ -28,13 +28,15 @@ from flask_noderpc.ethereum.ethermint_double import (
     log_contract,
 )
 from flask_noderpc.ethereum.protocol.crypto import DEV_KEYS
+from flask_noderpc.protocol.secp256k1eth import to_checksum
 from flask_noderpc.testing.node import app_for, serve
 
-from ..ethereum.protocol.signing import sender, transfer
+from ..ethereum.protocol.signing import TO, sender, transfer
 from ..ethereum.rpc.dev.fixtures import chain_of
 from ..helpers.browser import chromium
 from ..helpers.http import get
 from .browser import SCREENS, Reader, screens
+from .contracts import call, token
 from .test_ethereum import TOPICS
 
 if TYPE_CHECKING:
@@ -91,19 +93,23 @@ def urls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
             development = chain_of(app)
             stack.callback(development.close)
             development.start()
-            _send(name, development)
+            _send(name, app, development)
             served[name] = stack.enter_context(serve(app))
         yield served
 
 
-def _send(name: str, chain: EmbeddedChain) -> None:
-    """Store a block with a transfer."""
+def _send(name: str, app: Flask, chain: EmbeddedChain) -> None:
+    """Store a block with a transfer, and on the EVM one with a transfer of tokens."""
     if name == "bank":
         chain.produce()
         first = next(iter(accounts_of(chain.reads.genesis())))
         assert send(chain, first, "5stake,7token")[1].code == 0
     else:
+        params = [TOKEN, token()]
+        body = {"jsonrpc": "2.0", "id": 1, "method": "anvil_setCode", "params": params}
+        assert "result" in app.test_client().post("/evm", json=body).get_json()
         assert chain.mempool.submit(PAYING).code == 0
+        assert chain.mempool.submit(CALLING).code == 0
     chain.produce()
 
 
@@ -134,6 +140,10 @@ EMITTING = transfer(
 
 DEVELOPER: LocalAccount = Account.from_key(DEV_KEYS[0].secret)
 PAYING = transfer(0, DEVELOPER, chainId=31337)
+TOKEN = to_checksum(b"\xc0\xde" * 10)
+CALLING = transfer(
+    1, DEVELOPER, chainId=31337, to=TOKEN, data=call("transfer(address,uint256)", TO, 10**7)
+)
 _OF_EVERY_CHAIN = {
     "overview": "/",
     "blocks": "/blocks",
@@ -171,6 +181,7 @@ PAGES = {
     "index-comet": ("bank", "/"),
     "page-evm": ("evm", "/evm"),
     "transaction-evm": ("evm", f"/explorer/tx/{sha256(PAYING).hexdigest()}"),
+    "token-evm": ("evm", f"/explorer/tx/{sha256(CALLING).hexdigest()}"),
     "account-evm": ("evm", f"/explorer/account/{DEVELOPER.address.lower()}"),
     **{
         f"{name}-{chain}": (chain, f"/explorer{path}")

@@ -322,7 +322,7 @@ def test_a_wrapped_transaction_is_shown_as_one_of_ethereum() -> None:
 
     assert line is not None
     assert line.text.count("→") == 3
-    assert line.text.endswith("1 ether; and 2 more")
+    assert line.text.endswith("1 ether; and more")
     assert tx_line(wrapped(bank_message()), None) is None
 
 

@@ -12,7 +12,7 @@ from ..application.patches import Change, change_of
 from ..domain.execution import Overrides
 
 _MAX_BYTES = 65_536
-"""Maximum size of a command that is decoded; others load a state."""
+"""Maximum size of a command that is decoded, more than one with the code of a contract has."""
 
 
 class Assignment(NamedTuple):
@@ -36,7 +36,7 @@ class Assignment(NamedTuple):
 def assignments(tx: bytes) -> tuple[Assignment, ...]:
     """Return what a command sets; empty if it can't be decoded."""
     if len(tx) > _MAX_BYTES:
-        return (Assignment("state", f"a dump of {len(tx):,} bytes"),)
+        return (Assignment("state", f"values of {len(tx):,} bytes"),)
     try:
         change = change_of(tx)
         return (*_of_accounts(change.overrides), *_of_blocks(change))

@@ -15,7 +15,7 @@ from ..protocol.ethermint import Outcome, outcomes
 from ..protocol.execution import created_address, ethereum_transactions
 from .assignments import assignments, ether, short
 
-_MAX_MESSAGES = 100
+_MAX_MESSAGES = 20
 """Maximum number of messages of a Cosmos SDK transaction to read for a line."""
 _SHOWN = 3
 _SELECTOR = 4
@@ -31,7 +31,7 @@ def tx_line(tx: bytes, result: ExecTxResult | None) -> TxLine | None:
         return None
     text = "; ".join(map(_described, found[:_SHOWN]))
     if len(found) > _SHOWN:
-        text += f"; and {len(found) - _SHOWN} more"
+        text += "; and more"
     if result is None:
         return TxLine(text)
     if result.code:
