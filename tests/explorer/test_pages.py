@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 from urllib.parse import quote
@@ -13,6 +14,10 @@ from flask import Flask, request
 
 from flask_noderpc import ConfigurationError, Denied, MemoryChain, NodeRPC, explorer_bp
 from flask_noderpc.backends.base.backend import ChainBackend
+from flask_noderpc.domain.abci import ExecTxResult
+from flask_noderpc.domain.facts import TxLine
+from flask_noderpc.explorer import node
+from flask_noderpc.feature import Feature, features
 from flask_noderpc.testing import make_chain
 from flask_noderpc.testing.chains import ChainMaker
 from flask_noderpc.testing.node import app_for
@@ -454,3 +459,35 @@ def test_no_address_is_an_error_of_the_server(site: Site, odd: str) -> None:
             fixed = re.sub("<.*?>", "1", rule.rule)
             for each in (path, *(f"{fixed}?{name}={shown}" for name in ARGUMENTS)):
                 assert site.client.get(each).status_code < 500, each
+
+
+def words_line(tx: bytes, result: ExecTxResult | None) -> TxLine | None:
+    """Return a line for a word, and fail for a bad one."""
+    word = tx.removeprefix(b"word=").decode()
+    return TxLine(f"Say {word}", "" if word != "bad" else str(1 // 0)) if word else None
+
+
+@pytest.fixture
+def with_words(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Add a feature that describes words, and one whose packages are missing."""
+    here = f"{__name__}:words_line"
+    more = (
+        Feature(name="words", tx_line=here),
+        Feature(name="lost", tx_line="lost.lines:read"),
+    )
+    monkeypatch.setattr("flask_noderpc.explorer.node.features", lambda: (*features(), *more))
+    node._functions.cache_clear()
+    yield
+    node._functions.cache_clear()
+
+
+@pytest.mark.usefixtures("with_words")
+def test_a_feature_describes_its_transactions(
+    site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    site.grow(b"word=hello", b"word=bad")
+
+    found = page(site.client, "/txs").text
+    assert "Say hello" in found
+    assert "word=bad" in found
+    assert "words_line failed" in caplog.text
