@@ -11,6 +11,7 @@ from urllib.parse import quote, urlencode
 
 from click.testing import CliRunner
 
+from flask_noderpc import ChainBackend
 from flask_noderpc.cli import main
 from flask_noderpc.companion.from_settings import companion_from_settings
 from flask_noderpc.settings import read_settings
@@ -123,8 +124,8 @@ def search_paths(height: int) -> Iterator[str]:
 
 
 @contextmanager
-def followed(node: str, store: Path, height: int, dialect: str = "comet-0.38") -> Iterator[str]:
-    """Serve a companion in this process that has all blocks up to a height."""
+def followed_backend(node: str, store: Path, height: int) -> Iterator[ChainBackend]:
+    """Yield a companion in this process that has all blocks up to a height."""
     given = {"upstream": node, "trust_period": _PERIOD_S, "upstream_timeout": PATIENCE}
     backend = companion_from_settings(read_settings({}, given), store)
     try:
@@ -135,10 +136,19 @@ def followed(node: str, store: Path, height: int, dialect: str = "comet-0.38") -
             ),
             f"blocks 1 to {height}",
         )
-        with serve(app_for(backend, dialect=dialect, rest=True)) as url:
-            yield url
+        yield backend
     finally:
         backend.close()
+
+
+@contextmanager
+def followed(node: str, store: Path, height: int, dialect: str = "comet-0.38") -> Iterator[str]:
+    """Serve a companion in this process that has all blocks up to a height."""
+    with (
+        followed_backend(node, store, height) as backend,
+        serve(app_for(backend, dialect=dialect, rest=True)) as url,
+    ):
+        yield url
 
 
 def imported(node: str, store: Path, height: int) -> None:

@@ -14,9 +14,12 @@ from flask.testing import FlaskClient
 
 from flask_noderpc import explorer_bp
 from flask_noderpc.companion.from_settings import companion_from_settings
+from flask_noderpc.protocol.comet.hashes import tx_hash
 from flask_noderpc.settings import read_settings
 from flask_noderpc.testing.node import Node, app_for, run_node
 
+from ..clients.sdk_chain import ALICE, RECORDING, followed_backend
+from ..companion.recording import Recording, played
 from ..helpers.until import PATIENCE, until
 from .html import page
 
@@ -98,3 +101,27 @@ def test_without_its_node_the_store_is_shown(followed: Followed) -> None:
     assert f"key{BASE}=value" in page(followed.client, f"/block/{BASE + 1}").text
     assert f"key{HEAD - 1}=value" in page(followed.client, "/").text
     assert "upstream" in page(followed.client, "/mempool", 502).text
+
+
+def test_a_companion_of_the_sdk_shows_messages_in_words(tmp_path: Path) -> None:
+    recording = Recording.read(RECORDING)
+    # The node was not asked for the state of accounts when it was recorded.
+    with (
+        played(recording, is_complete=False) as node,
+        followed_backend(node, tmp_path / "chain.db", 14) as backend,
+    ):
+        app = app_for(backend, dialect="comet-0.38")
+        app.register_blueprint(explorer_bp)
+        client = app.test_client()
+        account = page(client, f"/account/{ALICE}")
+        sent = {
+            row.height: page(client, f"/tx/{tx_hash(row.tx).hex()}").text
+            for row in backend.reads.latest_txs(20)
+        }
+
+    assert "Send, 1000token to cosmos1avgy…zn4p sent 1000token Success" in account.text
+    assert "Delegate, 3000000stake to cosmosvaloper19rl4…egnx" in account.text
+    assert "spendable balance 999998993token" in account.text
+    assert f"Send /cosmos.bank.v1beta1.MsgSend From address {ALICE}" in sent[7]
+    assert "Memo héllo & <you>" in sent[7]
+    assert "Delegate /cosmos.staking.v1beta1.MsgDelegate" in sent[11]
