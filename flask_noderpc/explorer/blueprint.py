@@ -27,7 +27,7 @@ from ..errors import (
 from ..jsonrpc.reply import to_rpc_error
 from ..web.html import SHARED_STYLE, file
 from ..web.pages import EXPLORERS
-from . import accounts, chain, charts, finding, operation, text, txs, validators
+from . import accounts, chain, charts, contract, finding, operation, text, txs, validators
 from .node import Node, tx_line
 
 explorer_bp = Blueprint(
@@ -44,15 +44,21 @@ shows the chain of another mount.
 """
 
 explorer_bp.add_url_rule(f"/static/{SHARED_STYLE}", "pages_style", lambda: file(SHARED_STYLE))
-# This page takes the ABI in a form, as it is too long for a URL.
-explorer_bp.add_url_rule("/tx/<digest>", "tx_with_abi", txs.tx_with_abi, methods=["POST"])
-_METHODS = {"tx_with_abi": "tx"}
+_METHODS: dict[str, str] = {}
 """RPC methods by endpoint: a page's reader must be allowed to call its method."""
 
-for _page in (chain, txs, accounts, finding, charts, validators, operation):
-    for _rule, (_view, _method) in _page.VIEWS.items():
-        explorer_bp.add_url_rule(_rule, _view.__name__, _view)
-        _METHODS[_view.__name__] = _method
+
+def _add_pages() -> None:
+    modules = (chain, txs, accounts, contract, finding, charts, validators, operation)
+    # Some pages take the ABI of a contract in a form, as it is too long for a URL.
+    rules = [(module.VIEWS, "GET") for module in modules]
+    for views, http_method in (*rules, (txs.FORMS, "POST"), (contract.FORMS, "POST")):
+        for rule, (view, method) in views.items():
+            explorer_bp.add_url_rule(rule, view.__name__, view, methods=[http_method])
+            _METHODS[view.__name__] = method
+
+
+_add_pages()
 
 
 def _remember_mount(state: BlueprintSetupState) -> None:

@@ -56,8 +56,9 @@ class Node:
         error."""
         return read(self._admit(route)[1].backend)
 
-    def _admit(self, route: str) -> tuple[Any, Context]:
-        return self._dispatcher.admit(route, self._mount.views.permissions())
+    def _admit(self, route: str, layer: str = "") -> tuple[Any, Context]:
+        dispatcher = self._mount.dispatchers[layer] if layer else self._dispatcher
+        return dispatcher.admit(route, self._mount.views.permissions(layer))
 
     def check(self, method: str) -> None:
         """Raise :exc:`~flask_noderpc.errors.NotAuthorized` if the app's ``authorize`` denies a
@@ -74,6 +75,10 @@ class Node:
         if "error" in answer:
             raise ForwardedCallFailed(answer["error"])
         return answer["result"]
+
+    def chain_id(self) -> str:
+        """Return the ID of the chain, with which browsers name the ABIs that they store."""
+        return self._dispatcher.backend.reads.chain_id()
 
     def account_facts(self, address: str) -> Sequence[Fact]:
         """Return what a feature knows of an account of this chain; empty if none does, or if
@@ -117,11 +122,11 @@ class Node:
             pass
         return True
 
-    def refusal(self, route: str) -> str:
-        """Return the reason why the page's reader may not call a route; empty if the reader
-        may call it."""
+    def refusal(self, route: str, layer: str = "") -> str:
+        """Return the reason why the page's reader may not call a route of the node, or of a
+        layer such as ``evm``; empty if the reader may call it."""
         try:
-            found, _ = self._admit(route)
+            found, _ = self._admit(route, layer)
         except NodeRPCError as error:
             return error.text_with_hint or str(error)
         if found.writes and not self._mount.views.permissions().may_write:

@@ -87,7 +87,7 @@ def _section(message: MessageFacts, abi: Abi | None) -> Section:
     if abi is None:
         return Section(message, None, None, tuple((each, None) for each in message.logs))
     logs = tuple((each, abi.log(each.topics, each.data)) for each in message.logs)
-    return Section(message, abi.call(message.calldata), abi.call(message.error), logs)
+    return Section(message, abi.call(message.calldata), abi.error(message.error), logs)
 
 
 def _pending_page(node: Node, wanted: bytes) -> str:
@@ -146,3 +146,6 @@ def _hashes(node: Node, raw: bytes) -> tuple[bytes, ...]:
 
 
 VIEWS: dict[str, tuple[Callable[..., str | Response], str]] = {"/tx/<digest>": (tx, "tx")}
+FORMS: dict[str, tuple[Callable[..., str | Response], str]] = {
+    "/tx/<digest>": (tx_with_abi, "tx")
+}

@@ -336,6 +336,8 @@ def test_an_abi_is_remembered_for_its_contract(browser: Chrome, tmp_path: Path) 
         value = "return document.getElementById('abi').value"
 
         until(lambda: reader.script(value) == "[]", "the ABI")
+        reader.click("#forget-abi")
+        until(lambda: reader.script(value) == "", "no ABI")
         reader.leave()
 
 
