@@ -46,11 +46,12 @@ def account(address: str) -> str:
         found = history.search(node, address, keys, wanted, after)
     except NodeRPCError as refused:
         error = refused.text_with_hint
+    facts, missing = node.account_facts(address)
     ethereum, trouble = _ethereum(node, address)
     return render_template(
         "noderpc_explorer/account.html",
         address=address,
-        facts=node.account_facts(address),
+        facts=facts,
         found=found,
         error=error,
         wanted=wanted,
@@ -58,7 +59,7 @@ def account(address: str) -> str:
         recent=history.RECENT,
         most=history.MAX_EXPORT,
         ethereum=ethereum,
-        trouble=trouble,
+        trouble=trouble or missing,
     )
 
 

@@ -18,7 +18,7 @@ from ..domain.abci import ExecTxResult, QueryResult
 from ..domain.block import BlockMeta
 from ..domain.facts import Fact, TxFacts, TxLine
 from ..domain.responses import ResultABCIQuery, ResultTxSearch
-from ..errors import ForwardedCallFailed, MethodNotFound, NodeRPCError
+from ..errors import ForwardedCallFailed, MethodNotFound, NodeRPCError, UpstreamError
 from ..extension import mount_named
 from ..feature import features, load
 from ..jsonrpc.context import Context
@@ -80,15 +80,25 @@ class Node:
         """Return the ID of the chain, with which browsers name the ABIs that they store."""
         return self._dispatcher.backend.reads.chain_id()
 
-    def account_facts(self, address: str) -> Sequence[Fact]:
-        """Return what a feature knows of an account of this chain; empty if none does, or if
-        the application can't be asked."""
+    def account_facts(self, address: str) -> tuple[Sequence[Fact], str]:
+        """Return what a feature knows of an account of this chain, and the reason if another
+        node has the application and can't be asked."""
+        trouble = ""
+
+        def query(path: str, data: bytes, height: int) -> QueryResult:
+            nonlocal trouble
+            try:
+                return self._query(path, data, height)
+            except UpstreamError as error:
+                trouble = str(error)
+                raise
+
         with suppress(NodeRPCError):
             backend = self._admit("abci_query")[1].backend
             for read in _functions("account_facts"):
-                if found := _attempt(read, backend, self._query, address):
-                    return tuple(found)
-        return ()
+                if found := _attempt(read, backend, query, address):
+                    return tuple(found), ""
+        return (), trouble
 
     def tx_facts(self, tx: bytes, result: ExecTxResult | None) -> TxFacts | None:
         """Return a transaction as features decode it; ``None`` if none does. The result is

@@ -182,6 +182,7 @@ PAGES = {
     "page-evm": ("evm", "/evm"),
     "transaction-evm": ("evm", f"/explorer/tx/{sha256(PAYING).hexdigest()}"),
     "token-evm": ("evm", f"/explorer/tx/{sha256(CALLING).hexdigest()}"),
+    "contract-evm": ("evm", f"/explorer/contract/{TOKEN}"),
     "account-evm": ("evm", f"/explorer/account/{DEVELOPER.address.lower()}"),
     **{
         f"{name}-{chain}": (chain, f"/explorer{path}")

@@ -101,6 +101,8 @@ def test_without_its_node_the_store_is_shown(followed: Followed) -> None:
     assert f"key{BASE}=value" in page(followed.client, f"/block/{BASE + 1}").text
     assert f"key{HEAD - 1}=value" in page(followed.client, "/").text
     assert "upstream" in page(followed.client, "/mempool", 502).text
+    account = page(followed.client, f"/account/{ALICE}").text
+    assert "The account's state can't be read: upstream" in account
 
 
 def test_a_companion_of_the_sdk_shows_messages_in_words(tmp_path: Path) -> None:

@@ -175,8 +175,7 @@ def test_lists_show_parties_value_and_failure(make_site: MakeSite) -> None:
     made = to_checksum(created_address(DEV_KEYS[0].address, 1))
     shown = f"{own[:8]}…{own[-4:]} → {other[:8]}…{other[-4:]}, 1.5 ether"
     reverted = (
-        f"{own[:8]}…{own[-4:]} deploys {made[:8]}…{made[-4:]}, 0.000000000000000005 ether:"
-        " execution reverted Failed"
+        f"{own[:8]}…{own[-4:]} deploys {made[:8]}…{made[-4:]}, 5 wei: execution reverted Failed"
     )
     for path in ("/", "/txs", f"/account/{own}"):
         text = page(site.client, path).text
@@ -252,7 +251,7 @@ def test_a_transfer_of_tokens_shows_symbol_fee_and_internal_calls(dev: Site) -> 
     found = page(dev.client, f"/tx/{digest}").text
     token_row = f"{to_checksum(bytes.fromhex(CODE[2:]))} {OWN} {OTHER} 2.5 TKN"
     assert f"Token transfers Token From To Amount or ID {token_row}" in found
-    internal = f"call {to_checksum(bytes.fromhex(CODE[2:]))} {OTHER} 0.000000000000000005 ether"
+    internal = f"call {to_checksum(bytes.fromhex(CODE[2:]))} {OTHER} 5 wei"
     assert f"Internal calls Kind From To Value {internal}" in found
     fee = int(receipt["gasUsed"], 16) * int(receipt["effectiveGasPrice"], 16)
     assert f"Fee {in_unit(fee, 18, 'ether')}" in found

@@ -11,6 +11,8 @@ from ...protocol.secp256k1eth import to_checksum
 from ..application.patches import Change, change_of
 from ..domain.execution import Overrides
 
+_GWEI = 10**9
+"""Number of wei in a gwei."""
 _MAX_BYTES = 65_536
 """Maximum size of a command that is decoded, more than one with the code of a contract has."""
 
@@ -73,8 +75,8 @@ def _of_blocks(change: Change) -> Iterator[Assignment]:
 
 
 def ether(wei: int) -> str:
-    """Return an amount of wei as text in ether, without rounding."""
-    return in_unit(wei, 18, "ether")
+    """Return an amount of wei as text in ether, without rounding; less than a gwei in wei."""
+    return f"{wei:,} wei" if 0 < wei < _GWEI else in_unit(wei, 18, "ether")
 
 
 def short(address: str) -> str:
