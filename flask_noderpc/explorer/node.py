@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache
@@ -18,7 +19,13 @@ from ..domain.abci import ExecTxResult, QueryResult
 from ..domain.block import BlockMeta
 from ..domain.facts import Fact, TxFacts, TxLine
 from ..domain.responses import ResultABCIQuery, ResultTxSearch
-from ..errors import ForwardedCallFailed, MethodNotFound, NodeRPCError, UpstreamError
+from ..errors import (
+    ForwardedCallFailed,
+    MethodNotFound,
+    NodeRPCError,
+    UpstreamError,
+    short_repr,
+)
 from ..extension import mount_named
 from ..feature import features, load
 from ..jsonrpc.context import Context
@@ -26,6 +33,18 @@ from ..jsonrpc.context import Context
 T = TypeVar("T")
 
 log = logging.getLogger("flask_noderpc.explorer")
+
+_DATA = re.compile(r"0x(?:[0-9a-fA-F]{2})*", re.ASCII)
+_QUANTITY = re.compile(r"0x[0-9a-fA-F]{1,64}", re.ASCII)
+_EVM_RESULTS = {
+    "eth_call": _DATA,
+    "eth_getCode": _DATA,
+    "eth_getBalance": _QUANTITY,
+    "eth_getTransactionCount": _QUANTITY,
+    "eth_chainId": _QUANTITY,
+}
+"""Formats of results of methods that may be forwarded to another node, which can respond with
+anything."""
 
 METAS_PER_CALL = 20
 """Maximum number of blocks that ``blockchain`` returns."""
@@ -71,10 +90,19 @@ class Node:
         body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
         permissions = self._mount.views.permissions("evm")
         reply = self._mount.dispatchers["evm"].post(jsoncodec.encode(body), permissions)
-        answer = jsoncodec.decode(bytes(reply.body))
+        try:
+            answer = jsoncodec.decode(bytes(reply.body))
+        except ValueError as error:
+            # The trace of a deep recursion is nested too deeply.
+            raise ForwardedCallFailed({"message": f"{method}: {error}"}) from None
         if "error" in answer:
             raise ForwardedCallFailed(answer["error"])
-        return answer["result"]
+        result, expected = answer["result"], _EVM_RESULTS.get(method)
+        if expected and not (isinstance(result, str) and expected.fullmatch(result)):
+            raise ForwardedCallFailed(
+                {"message": f"{method}: expected hex digits, got {short_repr(result)}"}
+            )
+        return result
 
     def chain_id(self) -> str:
         """Return the ID of the chain, with which browsers name the ABIs that they store."""

@@ -60,9 +60,18 @@ def calls_of(
         return Calls()
     try:
         top = ask("debug_traceTransaction", f"0x{digest.hex()}", {"tracer": "callTracer"})
+        return _traced(top, failed=failed)
     except NodeRPCError as error:
-        # The page shows the failure of a transaction even without its reason.
-        return Calls(note="" if failed else f"The transaction can't be traced here: {error}")
+        why = f"The transaction can't be traced here: {error}"
+    except (AttributeError, KeyError, TypeError, ValueError):
+        # Another node can respond with anything.
+        why = "The node's trace of the transaction is malformed."
+    # The page shows the failure of a transaction even without its reason.
+    return Calls(note="" if failed else why)
+
+
+def _traced(top: dict[str, Any], *, failed: bool) -> Calls:
+    """Return the internal calls or the output in a trace."""
     if failed:
         output = top.get("output", "0x") if top.get("error") == REVERTED else "0x"
         return Calls(output=bytes.fromhex(output[2:]))
