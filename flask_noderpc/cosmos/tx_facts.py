@@ -70,13 +70,17 @@ def tx_facts(
     ]
     coins = [*fee["amount"], *(coin for _, values in given for coin in _coins_in(values))]
     denoms = _denoms(query, coins)
-    facts = [Fact("Fee", text) for text in amounts_of(fee["amount"], denoms)]
+    facts = [
+        Fact("Fee", text) for text in islice(amounts_of(fee["amount"], denoms), _SHOWN_FIELDS)
+    ]
     facts += [
         of_account(title, fee[name])
         for name, title in (("payer", "Fee paid by"), ("granter", "Fee granted by"))
         if fee[name]
     ]
-    facts += list(_signers(result)) or [Fact("Sequence", str(each)) for each in sequences]
+    facts += list(islice(_signers(result), _SHOWN_FIELDS)) or [
+        Fact("Sequence", str(each)) for each in sequences[:_SHOWN_FIELDS]
+    ]
     facts += _other_facts(body, len(parts))
     return TxFacts(tuple(facts), tuple(_message(*each, denoms) for each in given))
 

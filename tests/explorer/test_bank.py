@@ -176,6 +176,16 @@ def test_many_messages_are_cut() -> None:
     assert Fact("Messages", "150; the first 100 follow") in found.facts
 
 
+def test_many_signers_and_coins_of_a_fee_are_cut() -> None:
+    fee = message(1, string(1, "atom") + string(2, "1")) * 2_000
+    info = message(1, b"") * 30_000 + message(2, fee)
+    raw = message(1, message(1, send(ALICE, BOB))) + message(2, info)
+    chain = _Chain()
+    found = tx_facts(chain, chain.query, None, raw, None)  # type: ignore[arg-type]
+    assert found is not None
+    assert [each.title for each in found.facts] == ["Fee"] * 100 + ["Sequence"] * 100
+
+
 def test_a_line_has_amount_and_recipient_of_one_message() -> None:
     short = f"{BOB[:11]}…{BOB[-4:]}"
     staking, gov = "/cosmos.staking.v1beta1.", "/cosmos.gov.v1."
