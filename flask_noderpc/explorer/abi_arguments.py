@@ -84,7 +84,8 @@ def _of_json(kind: Type, given: Any, where: str) -> Any:
 
 def _members(kind: Type, members: Sequence[Parameter], given: Any, where: str) -> Any:
     names = [each.name for each in members]
-    if isinstance(given, dict) and set(given) == set(names):
+    # An object can't give values to members without names of their own.
+    if isinstance(given, dict) and sorted(given) == sorted(names):
         given = [given[name] for name in names]
     if not isinstance(given, list) or len(given) != len(members):
         _refuse(where, f"a JSON object or list of {kind.shape}", given)

@@ -120,6 +120,16 @@ def test_an_object_has_the_members_of_its_tuple(text: str) -> None:
         calldata(found, [text])
 
 
+@pytest.mark.parametrize("name", ["", "a"])
+def test_an_object_has_no_values_for_members_with_the_same_name(name: str) -> None:
+    members = [{"name": name, "type": "uint8"}] * 2
+    found = function(inputs=[{"name": "pair", "type": "tuple", "components": members}])
+
+    assert calldata(found, ["[1, 2]"]) == found.selector + encode(["uint8"] * 2, [1, 2])
+    with pytest.raises(ValueError, match="pair: expected a JSON object or list of"):
+        calldata(found, [json.dumps({name: 1})])
+
+
 def test_results_and_errors_are_decoded() -> None:
     documents = [
         entry("error", "Low", "uint8"),
