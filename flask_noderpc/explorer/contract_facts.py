@@ -62,7 +62,7 @@ def creation(node: Node, address: str) -> Creation:
         creator = _creator(made.tx_result.events, checksum)
         return Creation(made.hash.hex().upper(), made.height, creator)
     with suppress(ForwardedCallFailed):
-        return Creation(is_genesis=node.evm("eth_getCode", address, "earliest") != "0x")
+        return Creation(is_genesis=node.evm("eth_getCode", address, "0x0") != "0x")
     return Creation()
 
 

@@ -109,7 +109,11 @@ def listing(abi: Abi, form: Mapping[str, str], outcomes: Mapping[str, Outcome]) 
         if left >= 0:
             key = function.selector.hex()
             names = zip(_names(key, function), function.inputs, strict=True)
-            fields = [Field(name, each, form.get(name, "")) for name, each in names]
+            # A form sends line breaks as CRLF.
+            fields = [
+                Field(name, each, form.get(name, "").replace("\r\n", "\n"))
+                for name, each in names
+            ]
             value = form.get(f"{key}.value", "")
             found.append(Method(function, key, fields, value, outcomes.get(key)))
     return Listing(

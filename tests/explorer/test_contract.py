@@ -14,6 +14,7 @@ import pytest
 
 from flask_noderpc import explorer_bp
 from flask_noderpc.ethereum.protocol.crypto import DEV_KEYS
+from flask_noderpc.feature import application_kinds
 from flask_noderpc.protocol.secp256k1eth import keccak, to_checksum
 from flask_noderpc.testing.node import app_for, serve
 
@@ -154,6 +155,20 @@ def test_a_contract_of_the_genesis_has_no_transaction(echo: Deployed) -> None:
     assert "Creation in the genesis" in page(echo.site.client, f"/contract/{ECHO}").text
 
 
+def test_a_contract_from_a_pruned_block_is_not_of_the_genesis(make_site: MakeSite) -> None:
+    counter = counter_on(make_site(application="evm", dev=True, json_rpc_enable=True))
+    chain = counter.site.chain
+    retained = application_kinds()["evm"].blocks_needed
+    for _ in range(retained + 1):
+        chain.produce()
+    chain.store.prune(retained)
+
+    assert chain.reads.base_height() > 1
+    assert (
+        "Creation not known" in page(counter.site.client, f"/contract/{counter.address}").text
+    )
+
+
 def test_an_account_that_delegates_names_the_contract(counter: Deployed) -> None:
     account = "0x" + "77" * 20
     counter.evm("anvil_setCode", account, f"0xef0100{counter.address[2:]}")
@@ -211,6 +226,17 @@ def test_a_method_is_read_at_a_height(counter: Deployed) -> None:
         each["id"] for tag, each in before.elements if tag == "details" and "open" in each
     ] == [f"function-{PLUS}"]
     assert ("input", "0x2") in [(tag, each.get("value")) for tag, each in before.elements]
+
+
+def test_line_breaks_of_an_argument_are_kept(echo: Deployed) -> None:
+    function = entry("function", "f", "uint8[]", "string")
+    key = selector("f(uint8[],string)")
+    texts = {f"{key}.0": "[1,\r\n2]", f"{key}.1": "a\r\nb"}
+    found = echo.post({"abi": json.dumps([function]), "calldata": key, **texts})
+
+    assert "[1,\n2]" in found.whole_text
+    assert "a\nb" in found.whole_text
+    assert "u{d}" not in found.text
 
 
 @pytest.mark.parametrize(
