@@ -315,6 +315,12 @@ def test_commands_of_a_development_chain_are_in_words(dev: Site) -> None:
     assert f"Development command Account {OTHER} New balance 5 ether" in shown
 
 
+def test_a_command_with_a_number_that_is_too_long_is_not_decoded() -> None:
+    found = tx_line(b'\x7fpatch{"chainId":"0x' + b"f" * 5_000 + b'","alloc":{}}', None)
+    assert found is not None
+    assert found.text == ""
+
+
 def test_a_wrapped_transaction_is_shown_as_one_of_ethereum() -> None:
     raws = [transfer(nonce, to=TO, value=10**18) for nonce in range(5)]
     line = tx_line(wrapped(*map(ethermint_message, raws)), None)
