@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
-from flask import g, render_template
+from flask import g, render_template, request
 from werkzeug.wrappers import Response
 
 from ..domain.facts import LogFacts, MessageFacts, TxFacts
@@ -26,6 +26,8 @@ MAX_ABI_BYTES = 512 * 1024
 _MAX_ETHEREUM = 10
 """Maximum number of Ethereum transactions to show of one node transaction."""
 _SCANNED_PENDING = 100
+_SHOWN_LOGS = 100
+"""Maximum number of logs of a message, unless the page shows all values whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +86,10 @@ def _sections(facts: TxFacts | None, abi: Abi | None) -> list[Section]:
 
 
 def _section(message: MessageFacts, abi: Abi | None) -> Section:
+    shown = message.logs if "whole" in request.args else message.logs[:_SHOWN_LOGS]
     if abi is None:
-        return Section(message, None, None, tuple((each, None) for each in message.logs))
-    logs = tuple((each, abi.log(each.topics, each.data)) for each in message.logs)
+        return Section(message, None, None, tuple((each, None) for each in shown))
+    logs = tuple((each, abi.log(each.topics, each.data)) for each in shown)
     return Section(message, abi.call(message.calldata), abi.error(message.error), logs)
 
 

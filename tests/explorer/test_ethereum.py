@@ -105,6 +105,24 @@ def test_an_abi_decodes_its_logs(client: FlaskClient, emitting: bytes) -> None:
     assert "No event of the ABI fits." in Html(other.text).text
 
 
+def test_many_logs_are_cut(dev: Site) -> None:
+    # The code emits a log without topics 150 times.
+    asked(dev, "anvil_setCode", CODE, "0x60965b5f5fa06001900380600257")
+    address = f"/explorer/tx/{included(dev, to=CODE)}"
+
+    for suffix, count in (("", 100), ("?whole=1", 150)):
+        for response in (
+            dev.client.get(address + suffix),
+            dev.client.post(address + suffix, data={"abi": "[]"}),
+        ):
+            found = Html(response.text)
+            labels = [each.get("aria-label", "") for _, each in found.elements]
+            assert sum(label.startswith("Log ") for label in labels) == count
+            assert ("50 more logs are on the page" in found.text) == (count == 100)
+            forms = [each.get("action", "") for _, each in found.elements]
+            assert any(action.endswith(suffix) and "/tx/" in action for action in forms)
+
+
 @pytest.mark.parametrize(
     ("abi", "text"),
     [("{", "the ABI can&#39;t be read"), ("x" * 600_000, "request body too large")],

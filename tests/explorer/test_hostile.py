@@ -187,3 +187,22 @@ def test_texts_are_shown_up_to_a_limit(words: str, limit: int) -> None:
 
     assert all(c.isprintable() or c in "\n\t" for c in found.text)
     assert found.left == max(0, len(words) - limit)
+
+
+def test_many_attributes_are_cut() -> None:
+    maker = ChainMaker()
+    block = maker.block(b"a=b")
+    many = tuple(EventAttribute(b"key%d" % number, b"value") for number in range(150))
+    results = replace(block.results, begin_block_events=(Event("many", many),))
+    chain = MemoryChain(maker.genesis, [replace(block, results=results)], state=maker.state)
+    app = app_for(ChainBackend(chain))
+    app.register_blueprint(explorer_bp)
+
+    first = page(app.test_client(), "/block/1")
+    (link,) = (each for each in first.links if "whole=1" in each)
+    whole = page(app.test_client(), link.removeprefix("/explorer"))
+
+    assert [name in first.text for name in ("key99 value", "key100 value")] == [True, False]
+    assert "50 more attributes are on the page with all values." in first.text
+    assert "key149 value" in whole.text
+    assert "more attributes" not in whole.text
