@@ -245,9 +245,12 @@ def test_the_recipe_of_a_limit_answers_as_json_rpc(client: FlaskClient) -> None:
     refused = client.post("/", json=call)
     batch = client.post("/", json=[call, call])
     read = client.get("/abci_info")
+    deep = client.post("/", data="[" * 100_000, content_type="application/json")
+    plain = client.post("/", data=json.dumps(call), content_type="text/plain")
 
     assert {found.status_code for found in accepted} == {200}
-    assert {found.status_code for found in (refused, batch, read)} == {429}
+    assert {found.status_code for found in (refused, batch, read, deep, plain)} == {429}
+    assert plain.get_json() == refused.get_json()
     assert refused.get_json() == {
         "jsonrpc": "2.0",
         "id": "mine",

@@ -15,7 +15,12 @@ limiter.shared_limit("100/minute", scope="noderpc", cost=request_cost)(noderpc_b
 
 def too_many_calls(error: RateLimitExceeded) -> tuple[Response, int]:
     """Return a JSON-RPC error with the ID of the call; a batch as a whole has none."""
-    body = request.get_json(silent=True)
+    try:
+        # The node does not look at the content type either.
+        body = request.get_json(force=True, silent=True)
+    except RecursionError:
+        # The JSON is nested too deeply.
+        body = None
     call_id = body.get("id") if isinstance(body, dict) else None
     shown = {"code": -32005, "message": "Too many requests", "data": error.description}
     return jsonify(jsonrpc="2.0", id=call_id, error=shown), 429
