@@ -129,10 +129,11 @@ def _by_ethereum_hash(node: Node, wanted: bytes) -> ResultTx | None:
         return None
     if placed is None or placed["blockNumber"] is None:
         return None
-    block = node.call("block", height=int(placed["blockNumber"], 16)).block
-    for each in block.txs:
-        if wanted in _hashes(node, each):
-            with suppress(NotFound):
+    # A fork has the transactions of the chain before it, but not the blocks.
+    with suppress(NotFound):
+        block = node.call("block", height=int(placed["blockNumber"], 16)).block
+        for each in block.txs:
+            if wanted in _hashes(node, each):
                 found: ResultTx = node.call("tx", hash=tx_hash(each))
                 return found
     return None

@@ -181,7 +181,7 @@ def test_an_account_that_delegates_names_the_contract(counter: Deployed) -> None
 def test_a_contract_from_before_a_fork_has_only_later_events(
     counter: Deployed, make_site: MakeSite
 ) -> None:
-    counter.call("add(uint256)", 7)
+    sent = counter.call("add(uint256)", 7)
     height = counter.site.chain.reads.latest_height()
     with serve(counter.site.app) as url:
         site = make_site(
@@ -189,6 +189,7 @@ def test_a_contract_from_before_a_fork_has_only_later_events(
         )
         fork = Deployed(site, counter.address)
         assert "No events found." in page(site.client, f"/contract/{counter.address}").text
+        assert "may not be stored here" in page(site.client, f"/tx/{sent[2:]}", 404).text
         fork.call("add(uint256)", 8)
         found = fork.post({"read": PLUS, f"{PLUS}.0": "1"})
 
