@@ -8,7 +8,12 @@ from flask_noderpc import noderpc_bp, request_cost
 
 # Several processes share a limit by storage_uri="redis://...". The headers tell a client how
 # many calls are left, and Retry-After when it may call again.
-limiter = Limiter(get_remote_address, storage_uri="memory://", headers_enabled=True)
+limiter = Limiter(
+    get_remote_address,
+    storage_uri="memory://",
+    strategy="moving-window",
+    headers_enabled=True,
+)
 # A batch costs as much as its calls, and all routes share the limit.
 limiter.shared_limit("100/minute", scope="noderpc", cost=request_cost)(noderpc_bp)
 

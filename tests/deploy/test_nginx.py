@@ -124,6 +124,16 @@ def test_below_a_prefix_too(behind: Behind) -> None:
     assert 'href="/status"' not in page
 
 
+def test_the_metrics_are_only_for_this_machine(behind: Behind) -> None:
+    here = replace(behind.way, source="127.0.0.1")
+
+    for path in ("/metrics", "/rpc/metrics"):
+        status, text = behind.way.asked(path)
+        assert (status, "nginx" in text) == (403, True), path
+    # The node has no metrics without NODERPC_METRICS.
+    assert here.asked("/metrics")[0] == 404
+
+
 # gunicorn has no separate addresses for the EVM layer.
 @pytest.mark.parametrize("behind", ["start"], indirect=True)
 def test_ethereum_s_clients_have_one_address_for_both(behind: Behind) -> None:
