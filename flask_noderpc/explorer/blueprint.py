@@ -61,6 +61,14 @@ def _add_pages() -> None:
 _add_pages()
 
 
+@explorer_bp.route("/<path:missing>")
+def _no_page(missing: str) -> str:
+    raise NotFound(f"the explorer has no page /{missing[:80]}")
+
+
+_METHODS[_no_page.__name__] = "status"
+
+
 def _remember_mount(state: BlueprintSetupState) -> None:
     if "<" in (state.url_prefix or ""):
         raise ConfigurationError(

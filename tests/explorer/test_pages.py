@@ -249,6 +249,7 @@ def test_a_key_shows_its_value_and_the_transactions_that_name_it(site: Site) -> 
 @pytest.mark.parametrize(
     ("path", "status", "text"),
     [
+        ("/nothing/here", 404, "the explorer has no page /nothing/here"),
         ("/block/99", 404, "must be less than or equal to the current blockchain height 1"),
         ("/block/" + "00" * 32, 404, "not found"),
         ("/block/x", 400, "expected a height or a hash of 64 hex digits"),
