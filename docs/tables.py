@@ -1,4 +1,4 @@
-"""Directives that write commands, and tables of routes and settings, from the code itself."""
+"""Directives that write tables of routes and settings from the code itself."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from docutils import nodes
 from docutils.parsers.rst import Directive
 from docutils.statemachine import StringList
 
-from flask_noderpc import COMETBFT_ROUTES, installation
+from flask_noderpc import COMETBFT_ROUTES
 from flask_noderpc.cometbft.routes import UNSAFE_ROUTES
 from flask_noderpc.ethereum.rpc.dev.routes import DEV_ROUTES, REASONS
 from flask_noderpc.ethereum.rpc.routes import EVM_ROUTES, SESSION_METHODS
@@ -121,23 +121,9 @@ class Settings(_Table):
         return out
 
 
-class Install(_Table):
-    """Command that installs the package, with extras such as ``evm,js``."""
-
-    optional_arguments = 1
-    option_spec = {"pip": str}
-
-    def lines(self) -> list[str]:
-        pip = self.options.get("pip", "pip")
-        command = installation.install_command("".join(self.arguments), pip)
-        where = installation.where()
-        return [".. code-block:: sh", "", f"   {command}{where and f'  # {where}'}", ""]
-
-
 def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("noderpc-routes", Routes)
     app.add_directive("noderpc-evm-methods", EvmMethods)
     app.add_directive("noderpc-other-nodes", OtherNodes)
     app.add_directive("noderpc-settings", Settings)
-    app.add_directive("noderpc-install", Install)
     return {"parallel_read_safe": True}

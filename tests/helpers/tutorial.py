@@ -30,6 +30,12 @@ from pathlib import Path
 from .until import PATIENCE, until
 
 INSTALL = re.compile(r"^ *(?:npm|go|(?:python -m )?pip) install (.*)\n", re.MULTILINE)
+INSTALL_PACKAGE = re.compile(
+    r"^ *((?:python -m |\S*/)?pip) install '?(?:\.|flask-noderpc)(?![\w/-])(?:\[(.*?)\])?.*\n",
+    re.MULTILINE,
+)
+"""Line that installs this package: its pip, its extras."""
+
 _STEP = re.compile(
     r"^\.\. code-block:: (?P<language>\w+)\n(?:   :caption: (?P<file>\S+)\n)?\n"
     r"(?P<text>(?:(?:   .*)?\n)+)"
