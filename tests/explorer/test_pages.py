@@ -10,7 +10,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from flask import Flask, request
+from flask import Flask, redirect, request
+from werkzeug import Response
 
 from flask_noderpc import ConfigurationError, Denied, MemoryChain, NodeRPC, explorer_bp
 from flask_noderpc.backends.base.backend import ChainBackend
@@ -340,14 +341,22 @@ def test_pages_are_refused_as_calls_are(make_site: MakeSite) -> None:
     assert page(site.client, "/blocks")
 
 
-def test_a_host_protects_its_pages(site: Site) -> None:
-    def require_login() -> tuple[str, int] | None:
-        return ("log in", 401) if request.blueprint == "explorer" else None
+def test_a_host_redirects_readers_of_pages_to_its_login(make_site: MakeSite) -> None:
+    site = make_site(authorize=lambda *_: Denied(401))
+
+    # The recipe of docs/flask.rst.
+    def require_login() -> Response | None:
+        pages = "noderpc.index", "noderpc.try"
+        is_page = request.blueprint == "explorer" or request.endpoint in pages
+        return redirect("/login") if is_page else None
 
     site.app.before_request(require_login)
+    call = {"jsonrpc": "2.0", "id": 1, "method": "status"}
 
-    assert page(site.client, "/", 401).text == "log in"
-    assert site.client.get("/health").status_code == 200
+    for path in ("/", "/try", "/explorer/", "/explorer/blocks"):
+        assert site.client.get(path).location == "/login"
+    for response in (site.client.get("/status"), site.client.post("/", json=call)):
+        assert response.status_code == 401
 
 
 def test_only_served_hosts_have_pages(make_site: MakeSite) -> None:
