@@ -21,6 +21,7 @@ class Address:
 
     scheme: str
     host: str
+    """Host name or IP address, or the path of a Unix socket's file."""
     port: int
     path: str = field(repr=False)
     """Path and query, which may contain a key."""
@@ -51,9 +52,16 @@ class Address:
             raise _invalid(setting, scheme)
         return cls(scheme, url.hostname, port, _path(url), _user(url), header)
 
+    @classmethod
+    def at_socket(cls, path: str, header: str = "") -> Address:
+        """Return the address of a node that listens at a Unix socket's file."""
+        return cls("unix", path, 0, "/", header=header)
+
     @property
     def name(self) -> str:
         """URL for logs and errors, without credentials, path and query."""
+        if self.scheme == "unix":
+            return f"unix://{self.host}"
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{self.scheme}://{host}:{self.port}"
 

@@ -4,6 +4,7 @@ several requests of one client's call may share a deadline."""
 from __future__ import annotations
 
 import io
+import socket
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import wait
@@ -16,7 +17,7 @@ from typing import Any
 
 import urllib3
 from urllib3.connection import HTTPConnection, HTTPSConnection
-from urllib3.exceptions import ConnectTimeoutError
+from urllib3.exceptions import ConnectTimeoutError, NewConnectionError
 
 from .threads import started
 
@@ -113,6 +114,24 @@ class _Connection(_TimeoutMixin, HTTPConnection):
     pass
 
 
+class _UnixConnection(_Connection):
+    """A connection to a Unix socket. urllib3 formats hosts as URLs do, so the path is an
+    argument of its own."""
+
+    def __init__(self, *args: Any, path: str, **given: Any) -> None:
+        super().__init__(*args, **given)
+        self._path = path
+
+    def _new_conn(self) -> socket.socket:
+        made = socket.socket(socket.AF_UNIX)
+        try:
+            made.connect(self._path)
+        except OSError as error:
+            made.close()
+            raise NewConnectionError(self, str(error)) from None
+        return made
+
+
 class _TlsConnection(_TimeoutMixin, HTTPSConnection):
     pass
 
@@ -121,6 +140,12 @@ class Pool(urllib3.HTTPConnectionPool):
     """A pool of HTTP connections."""
 
     ConnectionCls = _Connection
+
+
+class UnixPool(urllib3.HTTPConnectionPool):
+    """A pool of HTTP connections to a Unix socket."""
+
+    ConnectionCls = _UnixConnection
 
 
 class TlsPool(urllib3.HTTPSConnectionPool):

@@ -33,7 +33,7 @@ from urllib3.exceptions import (
 from .. import jsoncodec
 from ..errors import UpstreamUnavailable
 from .address import Address, hide_path
-from .connection import Pool, TlsPool, seconds_left
+from .connection import Pool, TlsPool, UnixPool, seconds_left
 from .throttle import Throttle
 
 _PIECE = 1 << 16
@@ -98,22 +98,25 @@ class HttpClient:
         hide_path(self.address.path)
         self.limits = limits
         self._throttle = Throttle(self.name, limits.concurrency, limits.rate)
-        kind = TlsPool if self.address.scheme == "https" else Pool
         self.connected = 0
         """Number of connections opened so far."""
         self._lock = threading.Lock()
         self._connections: WeakSet[Any] = WeakSet()
-        self._pool = kind(
-            self.address.host,
-            self.address.port,
-            maxsize=limits.concurrency,
-            opened=self._opened,
-        )
+        self._pool = self._new_pool(maxsize=limits.concurrency, opened=self._opened)
         self._headers = {
             "Content-Type": "application/json",
             "Accept-Encoding": "gzip",
             **self.address.headers,
         }
+
+    def _new_pool(self, **given: Any) -> urllib3.HTTPConnectionPool:
+        host, port = self.address.host, self.address.port
+        match self.address.scheme:
+            case "unix":
+                return UnixPool("localhost", path=host, **given)
+            case "https":
+                return TlsPool(host, port, **given)
+        return Pool(host, port, **given)
 
     def _opened(self, connection: Any) -> None:
         with self._lock:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
@@ -16,6 +17,8 @@ from flask_noderpc.companion.node_state import Readiness
 from flask_noderpc.testing import SampleChain
 from flask_noderpc.testing.node import app_for, run_node, serve
 
+from ..helpers.until import until
+from ..server.node_process import started
 from .conftest import HEIGHTS, Companion, Serve, node_of
 from .raw_node import Respond, http, raw_node, sends
 from .test_follow import grown, reaches
@@ -48,6 +51,19 @@ def test_a_node_shows_its_chain_and_its_store(dialect: str) -> None:
     assert document["chain_id"] == chain_id
     assert document["height"] == 5
     assert document["readiness"]["store"]["bytes"] > 4096
+
+
+def test_a_node_at_a_unix_socket(tmp_path: Path) -> None:
+    url = f"unix://{tmp_path}/node.sock"
+    refused = run(url)
+    assert refused.exit_code == 1
+    assert refused.stderr.startswith(f"Error: {url}: it can't be reached; start the node")
+    with started(tmp_path, "--rpc.laddr", url):
+        until(lambda: run(url).exit_code == 0, "an answer")
+        shown, document = table(url), json.loads(run(url, "--json").output)
+    assert shown["syncing"] == "no"
+    assert shown["store"].endswith(" MB")
+    assert document["url"] == url
 
 
 def test_a_companion_shows_its_progress(

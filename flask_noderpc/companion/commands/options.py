@@ -27,10 +27,13 @@ upstream_header = click.option(
 """Option ``--upstream-header`` of commands that take URLs of nodes."""
 
 
-def addresses_of(urls: Sequence[str], header: str) -> list[Address]:
-    """Return the addresses of nodes, with a header to send with each request; raise
-    ``click.BadParameter`` for a bad header, and
-    :exc:`~flask_noderpc.errors.ConfigurationError` for a bad URL.
+def addresses_of(
+    urls: Sequence[str], header: str, *, allow_sockets: bool = False
+) -> list[Address]:
+    """Return the addresses of nodes, with a header to send with each request.
+
+    With ``allow_sockets``, a URL may also be ``unix:///path``. Raise ``click.BadParameter``
+    for a bad header, and :exc:`~flask_noderpc.errors.ConfigurationError` for a bad URL.
     """
     from ..address import Address
 
@@ -38,7 +41,12 @@ def addresses_of(urls: Sequence[str], header: str) -> list[Address]:
         given = HEADER.read(header) if header else ""
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--upstream-header") from None
-    return [Address.parse(url, given) for url in urls]
+    return [
+        Address.at_socket(url.removeprefix("unix://"), given)
+        if allow_sockets and url.startswith("unix:///")
+        else Address.parse(url, given)
+        for url in urls
+    ]
 
 
 def store_path(database: str | None, home: Path | None) -> str:

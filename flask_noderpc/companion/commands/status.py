@@ -27,6 +27,7 @@ _MISSING = "noderpc_missing_heights"
     examples=[
         ("noderpc status", f"The node at {_URL}."),
         ("noderpc status http://node:26657", "Another node, of this package or not."),
+        ("noderpc status unix:///run/noderpc/node.sock", "A node at a Unix socket."),
         ("noderpc status --json", "All values as JSON."),
     ],
 )
@@ -36,12 +37,13 @@ _MISSING = "noderpc_missing_heights"
 def show_status(url: str, as_json: bool, header: str) -> None:
     """Show the height, peers and health of a running node.
 
-    URL is the address of a node's RPC, of this package or another one. A node of this package
-    also shows the progress of its companion, and its store.
+    URL is the address of a node's RPC, of this package or another one, or unix:///path of the
+    Unix socket at which a node listens. A node of this package also shows the progress of its
+    companion, and its store.
     """
     from ..node_state import node_at, read_state
 
-    (address,) = addresses_of([url], header)
+    (address,) = addresses_of([url], header, allow_sockets=True)
     node = node_at(address)
     try:
         state = read_state(node)
