@@ -2,16 +2,37 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 
 from ...backends.base.location import location_of, url_store
+from ...errors import ConfigurationError
 from ...executors.pool import module_command
+from ...installation import install_hint
 from ...settings import Settings
 from ..settings import EthereumSettings
 
 # Niceness of the processes for calls: on a busy machine, the server gets three times the CPU
 # share of such a process. With 19, a call would wait up to a second beside a busy process.
 _NICENESS = 5
+
+
+# Libraries without which the modules of an executor process can't be imported, by module.
+_LIBRARIES = {
+    "eth_hash": "eth-hash",
+    "btclib_secp256k1": "btclib-secp256k1",
+    "py_arkworks_bls12381": "py-arkworks-bls12381",
+}
+
+
+def check_libraries() -> None:
+    """Raise :exc:`~flask_noderpc.errors.ConfigurationError` if a library is missing: an
+    executor process would fail with a traceback."""
+    for module, name in _LIBRARIES.items():
+        if find_spec(module) is None:
+            raise ConfigurationError(
+                f"NODERPC_APPLICATION = 'evm' needs {name}: {install_hint('evm')}"
+            )
 
 
 def for_calls(store: str, cache_bytes: int, *, is_forked: bool) -> tuple[str, ...]:
@@ -27,7 +48,9 @@ def for_blocks(
 
 
 def at_start(settings: Settings, path: str) -> tuple[str, ...]:
-    """Return the command of the process that a producer of blocks needs first."""
+    """Return the command of the process that a producer of blocks needs first; raise
+    :exc:`~flask_noderpc.errors.ConfigurationError` if a library is missing."""
+    check_libraries()
     cache = fork_cache(settings, path)
     is_forked = bool(cache and (settings.of(EthereumSettings).fork_url or cache.exists()))
     return for_blocks(path, settings.cache_bytes, is_forked=is_forked, keeps_names=settings.dev)

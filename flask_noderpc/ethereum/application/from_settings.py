@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from importlib.util import find_spec
 from urllib.parse import urlsplit
 
 from ...backends.base.application import AppState
-from ...errors import ConfigurationError, InvalidSetting
+from ...errors import InvalidSetting
 from ...feature import features, load
-from ...installation import install_hint
 from ...lru import CacheMemory
 from ...settings import Settings
 from ..api import check_fork
 from ..domain.forks import fork_named
 from ..settings import EthereumSettings, caps_tx_gas, records_calls, takes_unprotected_txs
 from .application import EvmApplication
-from .commands import fork_cache
+from .commands import check_libraries, fork_cache
 from .forked import ForkedChain
 from .state import ChainRules, EvmRuntime, ExecutionLimits, fork_point
 
@@ -71,11 +69,7 @@ def evm(
     """Return a function that makes the application ``evm`` for its stored state; raise
     :exc:`~flask_noderpc.errors.ConfigurationError` if a package is missing."""
     own = settings.of(EthereumSettings)
-    # Check now, as otherwise the executor processes, which import this package, fail later.
-    if find_spec("py_arkworks_bls12381") is None:
-        raise ConfigurationError(
-            f"NODERPC_APPLICATION = 'evm' needs py-arkworks-bls12381: {install_hint('evm')}"
-        )
+    check_libraries()
     fork = _fork(settings, path)
     limits = ExecutionLimits(own.evm_executors, call_s=own.evm_timeout)
     return lambda state: EvmApplication(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from flask_noderpc import EmbeddedChain
 from flask_noderpc.installation import install_hint
 from tests.helpers.until import PATIENCE
+from tests.server.node_process import ANY_PORTS, run_start
 
 _LOADS_NONE = """
 import sys
@@ -99,3 +101,15 @@ def test_a_chain_without_ethereum_is_pruned_without_the_extra(tmp_path: Path) ->
     done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE)
     assert (done.returncode, done.stderr) == (0, "")
     assert "1 blocks removed; the lowest is now 2" in done.stdout
+
+
+@pytest.mark.parametrize("missing", ["btclib_secp256k1", "eth_hash", "py_arkworks_bls12381"])
+def test_a_node_names_the_missing_extra_in_one_line(tmp_path: Path, missing: str) -> None:
+    # Python's "site" imports this file first in each process of the node.
+    (tmp_path / "sitecustomize.py").write_text(f"import sys\nsys.modules[{missing!r}] = None\n")
+    paths = os.pathsep.join((str(tmp_path), *filter(None, sys.path)))
+    done = run_start("--dev", "--home", str(tmp_path), *ANY_PORTS, PYTHONPATH=paths)
+    (line,) = done.stderr.splitlines()
+    assert done.returncode == 78
+    assert line.startswith("Error: NODERPC_APPLICATION = 'evm' needs ")
+    assert line.endswith(install_hint("evm"))
