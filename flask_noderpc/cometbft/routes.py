@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
+from functools import cache, wraps
+from typing import Any
 
 from ..domain import abci, genesis, network, responses
+from ..errors import InvalidParams, ValueNotAllowed
 from ..feature import features, load
+from ..jsonrpc.context import Context
 from ..jsonrpc.params import NoParams
 from ..jsonrpc.route import ALWAYS, AT_HEIGHT, OF_RESULTS, Cache, Route, RouteTable, tagged
 from ..settings import Settings
@@ -275,9 +279,29 @@ def dev_routes() -> RouteTable:
     """
     more = (row for each in features() if each.dev_routes for row in load(each.dev_routes))
     return RouteTable(
-        replace(route, writes=True, signs=True, tag="Development")
+        replace(
+            route,
+            call=_refusing_params(route.call),
+            writes=True,
+            signs=True,
+            tag="Development",
+        )
         for route in (*_DEV_ROUTES, *more)
     )
+
+
+def _refusing_params(handler: Callable[[Context, Any], Any]) -> Callable[[Context, Any], Any]:
+    """Return a handler that refuses values as invalid parameters: CometBFT's code for them,
+    an internal error, is only kept for its own methods."""
+
+    @wraps(handler)
+    def call(ctx: Context, params: Any) -> Any:
+        try:
+            return handler(ctx, params)
+        except ValueNotAllowed as error:
+            raise InvalidParams(error.text, error.hint) from None
+
+    return call
 
 
 def feature_routes(settings: Settings) -> RouteTable:

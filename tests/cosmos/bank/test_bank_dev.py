@@ -190,6 +190,26 @@ def test_the_faucet_sends_coins(noderpc_bank: BankNode) -> None:
     assert "got none" in refusal(noderpc_bank, "dev_faucet", address=NOBODY, coins="")
 
 
+@pytest.mark.parametrize("dialect", ["document", "comet-0.38", "comet-1.0"])
+def test_a_refused_value_is_an_invalid_parameter(noderpc_bank: BankNode, dialect: str) -> None:
+    wrong: tuple[tuple[str, dict[str, Any]], ...] = (
+        ("dev_faucet", {"address": NOBODY, "coins": "garbage"}),
+        ("dev_faucet", {"address": NOBODY, "coins": "5nothing"}),
+        ("dev_faucet", {"address": "nobody", "coins": "1token"}),
+        ("dev_mine", {"blocks": -1}),
+        ("dev_mine", {"time": 1}),
+        ("dev_increaseTime", {"seconds": -1}),
+        ("dev_failNextTx", {"code": 0}),
+        ("dev_missBlocks", {"validator": "x", "blocks": 1}),
+        ("dev_equivocate", {"validator": "x"}),
+    )
+    with serve(app_for(noderpc_bank.chain, dialect=dialect, dev=True)) as url:
+        for method, params in wrong:
+            error = reply(url, method, **params)["error"]
+            assert (error["code"], error["message"]) == (-32602, "Invalid params"), error
+            assert error["data"], method
+
+
 def test_a_test_controls_the_chain_from_python(noderpc_bank: BankNode) -> None:
     chain = noderpc_bank.chain
     with noderpc_bank.snapshot():
