@@ -226,7 +226,8 @@ def test_a_refusal_is_shown(live: Live) -> None:
     live.open("/send")
     live.write("#tx", "no pair")
     live.click("#send-form button")
-    live.until_text("Not sent: the application refused the transaction with code 2", "#sent")
+    reason = "the application refused the transaction with code 2: it takes key=value"
+    live.until_text(f"Not sent: {reason}", "#sent")
     live.write("#tx", "a=1")
     live.click("#send-form button")
     live.until_text("Sent:", "#sent")
@@ -241,6 +242,7 @@ def test_an_ethereum_transaction_goes_to_its_own_api(browser: Chrome, tmp_path: 
     with served(tmp_path, NODERPC_APPLICATION="evm", **settings) as (url, chain):
         reader = Live(browser, url, chain)
         reader.open("/send")
+        assert "Transaction: hex after 0x; the application evm takes" in reader.text()
         reader.write("#tx", "0x" + transfer(0).hex())
         reader.click("#send-form button")
         # The sender has no funds.
@@ -249,14 +251,29 @@ def test_an_ethereum_transaction_goes_to_its_own_api(browser: Chrome, tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("application", "address", "coins", "shown"),
+    ("application", "address", "coins", "shown", "refused"),
     [
-        ("bank", BOB, "7stake", "7stake"),
-        ("evm", "0x" + "77" * 20, "0.25", "0.25 ether"),
+        ("bank", BOB, "7stake", "7stake", ("Invalid params: address", "Invalid params:")),
+        (
+            "evm",
+            "0x" + "77" * 20,
+            "0.25",
+            "0.25 ether",
+            (
+                "the address: expected 0x and 40 hex digits, got '0x77'",
+                "the amount: expected a number of ether such as 1.5, got 'x1'",
+            ),
+        ),
     ],
 )
 def test_the_faucet_funds_an_account(
-    browser: Chrome, tmp_path: Path, application: str, address: str, coins: str, shown: str
+    browser: Chrome,
+    tmp_path: Path,
+    application: str,
+    address: str,
+    coins: str,
+    shown: str,
+    refused: tuple[str, str],
 ) -> None:
     own: dict[str, Any] = {"NODERPC_APPLICATION": application, "NODERPC_DEV": True}
     with served(tmp_path, NODERPC_JSON_RPC_ENABLE=application == "evm", **own) as (url, chain):
@@ -264,11 +281,15 @@ def test_the_faucet_funds_an_account(
         reader = Live(browser, url, chain)
         reader.open("/send")
         assert "the application " + application + " takes a signed" in reader.text()
-        reader.write("#to", "nobody")
         reader.write("#coins", coins)
+        reader.write("#to", "0x77")
         reader.click("#faucet-form button")
-        reader.until_text("Not sent:", "#funded")
-        reader.write("#to", address)
+        reader.until_text(f"Not sent: {refused[0]}", "#funded")
+        reader.write("#to", f" {address} ")
+        reader.write("#coins", "x1")
+        reader.click("#faucet-form button")
+        reader.until_text(f"Not sent: {refused[1]}", "#funded")
+        reader.write("#coins", coins)
         reader.click("#faucet-form button")
         reader.until_text("Sent:", "#funded")
         chain.produce()

@@ -4,6 +4,8 @@ const { rpc, evm } = document.body.dataset;
 const form = document.getElementById("send-form");
 const faucet = document.getElementById("faucet-form");
 const HEX = /^0x(?:[0-9a-f]{2})*$/i;
+const ADDRESS = /^0x[0-9a-f]{40}$/i;
+const ETHER = /^[0-9]{1,20}(?:\.[0-9]{1,18})?$/;
 
 function base64(text) {
   const bytes = HEX.test(text)
@@ -27,7 +29,11 @@ async function call(url, method, params) {
 
 async function sendToNode(method, params) {
   const { code, log, hash } = await call(rpc, method, params);
-  if (Number(code) !== 0) throw new Error(`the application refused the transaction with code ${code}: ${log}`);
+  if (Number(code) !== 0) {
+    const takes = form?.dataset.takes;
+    const reason = log || (takes && `it takes ${takes}`);
+    throw new Error(`the application refused the transaction with code ${code}${reason ? `: ${reason}` : ""}`);
+  }
   return hash;
 }
 
@@ -35,13 +41,17 @@ const sendToEvm = (text) => call(evm, "eth_sendRawTransaction", [text]);
 
 // A decimal number of ether as a quantity of wei.
 function wei(ether) {
-  const [whole, fraction = ""] = ether.trim().split(".");
+  if (!ETHER.test(ether)) throw new Error(`the amount: expected a number of ether such as 1.5, got '${ether}'`);
+  const [whole, fraction = ""] = ether.split(".");
   return `0x${BigInt(whole + fraction.padEnd(18, "0")).toString(16)}`;
 }
 
 async function sendEther({ to, coins }) {
+  const address = to.value.trim();
+  if (!ADDRESS.test(address)) throw new Error(`the address: expected 0x and 40 hex digits, got '${address}'`);
+  const value = wei(coins.value.trim());
   const [from] = await call(evm, "eth_accounts", []);
-  return call(evm, "eth_sendTransaction", [{ from, to: to.value.trim(), value: wei(coins.value) }]);
+  return call(evm, "eth_sendTransaction", [{ from, to: address, value }]);
 }
 
 const sendCoins = ({ to, coins }) =>
