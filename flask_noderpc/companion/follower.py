@@ -19,6 +19,7 @@ from ..errors import (
     NodeRPCError,
     StoreError,
     UpstreamError,
+    UpstreamUnavailable,
 )
 from . import shared_state
 from .agreement import agree, check_chain
@@ -85,6 +86,7 @@ class Follower:
         upstreams.check = partial(check_chain, store, fetch.chain_id)
         self._appender = HeadAppender(store, upstreams, fetch, options.head_delay)
         self._risk = ""
+        self._reported = ""
         self._thread = threading.Thread(target=self._run, name="noderpc-follow", daemon=True)
 
     def start(self) -> None:
@@ -115,13 +117,22 @@ class Follower:
             except NodeRPCError as error:
                 if self._stopped.is_set():
                     return
-                log.error("following the chain stopped, it starts again soon: %s", error)
+                self._report(error)
             except Exception:
                 log.exception("following the chain stopped by a bug, it starts again soon")
             if time.monotonic() - began > _MAX_PAUSE_S:
                 pause = _FIRST_PAUSE_S
             self._stopped.wait(pause)
             pause = min(2 * pause, _MAX_PAUSE_S)
+
+    def _report(self, error: NodeRPCError) -> None:
+        """Log an error after which following starts again; log it once while it repeats."""
+        reason = str(error)
+        if isinstance(error, UpstreamUnavailable):
+            reason += "; check that the node runs, and --upstream (NODERPC_UPSTREAM)"
+        level = logging.DEBUG if reason == self._reported else logging.ERROR
+        self._reported = reason
+        log.log(level, "following the chain stopped, it starts again soon: %s", reason)
 
     def _follow(self) -> None:
         """Follow the chain until an error, or until the follower is stopped."""
@@ -132,6 +143,7 @@ class Follower:
             self._store_refused()
             self._refuted, _ = self._store.reads.refuted_since(0)
             agreed = agree(self._store, self._upstreams, fetch.chain_id, fetch.trust)
+            self._reported = ""
             head = agreed.latest - 1 - self._options.head_delay
             begin(self._store, self._upstreams, agreed, max(1, head), fetch)
             ended = threading.Event()

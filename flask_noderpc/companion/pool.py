@@ -351,7 +351,9 @@ class Upstreams:
             reader.node.interrupt()
 
     def close(self) -> None:
-        """Close the connections."""
+        """Close the connections, and refuse new requests."""
+        # A request that is still running fails now, which is not the node's failure.
+        self.stopped.set()
         for reader in self._readers:
             reader.node.close()
         self.decoders.close()

@@ -3,6 +3,7 @@ blocks."""
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 
 import pytest
@@ -38,6 +39,7 @@ def test_all_nodes_are_down_for_long(
 ) -> None:
     """The state says so, stored blocks are served, and following continues when a node is
     back."""
+    caplog.set_level(logging.DEBUG, logger="flask_noderpc.companion")
     inner = node_of(chain, 30)
     with serve(app_for(inner, dialect="comet-0.38")) as url:
         followed = companion(url)
@@ -46,7 +48,10 @@ def test_all_nodes_are_down_for_long(
         # The identity of the node is served meanwhile.
         assert followed.network.node_info().network == "sample-chain"
     until(lambda: "can't be reached" in reason(followed), "the reason")
-    until(lambda: caplog.text.count("following the chain stopped") > 3, "some attempts")
+    until(lambda: caplog.text.count("it can't be reached; check that") > 3, "some attempts")
+    errors = [each.getMessage() for each in caplog.records if each.levelname == "ERROR"]
+    (error,) = (each for each in errors if "it can't be reached" in each)
+    assert error.endswith("check that the node runs, and --upstream (NODERPC_UPSTREAM)")
     network = followed.network
 
     def shows_it() -> bool:

@@ -795,3 +795,11 @@ def test_a_failure_that_nobody_thought_of_leads_to_the_next_node() -> None:
     with pytest.raises(UpstreamUnavailable, match=r"can't be decoded \(ValueError\)"):
         nodes.attempt(lambda reader: int("9" * 5_000))
     nodes.close()
+
+
+def test_a_closed_pool_is_not_a_failure_of_its_node(caplog: pytest.LogCaptureFixture) -> None:
+    nodes = Upstreams.from_urls(["http://127.0.0.1:1"], "comet-0.38", PATIENT, patience=0.0)
+    nodes.close()
+    with pytest.raises(UpstreamUnavailable, match="this process is stopping"):
+        nodes.attempt(lambda reader: reader.status())
+    assert not caplog.records
