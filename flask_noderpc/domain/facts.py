@@ -97,3 +97,6 @@ class TxLine:
     """Reason why it failed; empty for one that succeeded or is pending."""
     moves: tuple[Move, ...] = ()
     """Amounts that it moved, without fees."""
+    ethereum_hash: str = ""
+    """Hash of its Ethereum transaction with 0x, which lists show instead of the node's hash;
+    empty unless it has exactly one."""

@@ -14,7 +14,7 @@ from ..domain.time import to_text
 from .history import Found, HistoryRow
 from .node import Node
 
-_COLUMNS = "hash", "height", "time", "code", "kind", "direction", "amount"
+_COLUMNS = "hash", "height", "time", "code", "kind", "direction", "amount", "ethereum_hash"
 
 
 def export(node: Node, address: str, found: Found, kind: str) -> Response:
@@ -50,6 +50,7 @@ def _lines(node: Node, rows: Sequence[HistoryRow]) -> Iterator[dict[str, str | i
             "kind": row.kind,
             "direction": row.direction,
             "amount": row.amount,
+            "ethereum_hash": row.ethereum_hash,
         }
 
 

@@ -44,6 +44,8 @@ class HistoryRow(NamedTuple):
     """Code of the result, 0 for success."""
     failure: str
     """Reason why the transaction failed, also if it has the code 0, as those of Ethereum."""
+    ethereum_hash: str
+    """Hash of the Ethereum transaction with 0x; empty unless it has exactly one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,4 +206,5 @@ def _row(record: TxResult, address: str) -> HistoryRow:
         ", ".join(amounts)[:_MAX_TEXT],
         record.result.code,
         line.failure,
+        line.ethereum_hash,
     )

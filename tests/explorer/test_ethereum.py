@@ -181,13 +181,14 @@ def test_a_key_of_another_application_is_no_pair(tmp_path: Path, make_site: Make
 def test_lists_show_parties_value_and_failure(make_site: MakeSite) -> None:
     site = make_site(application="evm", dev=True, json_rpc_enable=True)
     own, other = (to_checksum(key.address) for key in DEV_KEYS[:2])
+    hashes = []
     for tx in (
         {"from": own, "to": other, "value": hex(15 * 10**17)},
         # PUSH0, PUSH0, REVERT.
         {"from": own, "data": "0x5f5ffd", "gas": "0x20000", "value": "0x5"},
     ):
         body = {"jsonrpc": "2.0", "id": 1, "method": "eth_sendTransaction", "params": [tx]}
-        assert "result" in site.client.post("/evm", json=body).get_json()
+        hashes.append(site.client.post("/evm", json=body).get_json()["result"])
         site.chain.produce()
 
     made = to_checksum(created_address(DEV_KEYS[0].address, 1))
@@ -199,10 +200,16 @@ def test_lists_show_parties_value_and_failure(make_site: MakeSite) -> None:
         text = page(site.client, path).text
         assert shown in text, path
         assert reverted in text, path
+        # The link has the node's hash.
+        assert all(each in text for each in hashes), path
+        assert not any(
+            each in link for each in hashes for link in page(site.client, path).links
+        )
     assert page(site.client, f"/account/{own}").text.count(" sent ") == 1
     assert "sent 1.5 ether" in page(site.client, f"/account/{own}").text
     assert "received 1.5 ether" in page(site.client, f"/account/{other}").text
-    assert "1.5 ether" in site.client.get(f"/explorer/account/{other}/txs.csv").text
+    exported = site.client.get(f"/explorer/account/{other}/txs.csv").text
+    assert f"1.5 ether,{hashes[0]}" in exported
 
 
 DEVELOPER: LocalAccount = Account.from_key(DEV_KEYS[0].secret)
@@ -346,6 +353,10 @@ def test_a_wrapped_transaction_is_shown_as_one_of_ethereum() -> None:
     assert line is not None
     assert line.text.count("→") == 3
     assert line.text.endswith("1 ether; and more")
+    assert line.ethereum_hash == ""
+    one = tx_line(wrapped(ethermint_message(raws[0])), None)
+    assert one is not None
+    assert one.ethereum_hash == f"0x{keccak(raws[0]).hex()}"
     assert tx_line(wrapped(bank_message()), None) is None
 
 

@@ -32,10 +32,9 @@ def tx_line(tx: bytes, result: ExecTxResult | None) -> TxLine | None:
     text = "; ".join(map(_described, found[:_SHOWN]))
     if len(found) > _SHOWN:
         text += "; and more"
-    if result is None:
-        return TxLine(text)
-    if result.code:
-        return TxLine(text, result.log)
+    digest = f"0x{found[0].hash.hex()}" if len(found) == 1 else ""
+    if result is None or result.code:
+        return TxLine(text, result.log if result else "", ethereum_hash=digest)
     # A foreign chain may emit fewer events.
     ends = [*outcomes(result.events), *(Outcome() for _ in found)]
     failures = [failure(end.error, end.revert_data or b"") for end in ends if end.failed]
@@ -44,7 +43,7 @@ def tx_line(tx: bytes, result: ExecTxResult | None) -> TxLine | None:
         for each, end in zip(found, ends, strict=False)
         if each.value and not end.failed
     )
-    return TxLine(text, "; ".join(dict.fromkeys(failures)), moves)
+    return TxLine(text, "; ".join(dict.fromkeys(failures)), moves, digest)
 
 
 def _described(tx: Transaction) -> str:
