@@ -1,10 +1,12 @@
 """A limit of calls by Flask-Limiter, whose refusals are JSON-RPC errors."""
 
+from typing import Any
+
 from flask import Flask, Response, jsonify, request
 from flask_limiter import Limiter, RateLimitExceeded
 from flask_limiter.util import get_remote_address
 
-from flask_noderpc import noderpc_bp, request_cost
+from flask_noderpc import jsoncodec, noderpc_bp, request_cost
 
 # Several processes share a limit by storage_uri="redis://...". The headers tell a client how
 # many calls are left, and Retry-After when it may call again.
@@ -21,12 +23,10 @@ limiter.shared_limit("100/minute", scope="noderpc", cost=request_cost)(noderpc_b
 def too_many_calls(error: RateLimitExceeded) -> tuple[Response, int]:
     """Return a JSON-RPC error with the ID of the call; a batch as a whole has none."""
     try:
-        # The node does not look at the content type either.
-        body = request.get_json(force=True, silent=True)
-    except RecursionError:
-        # The JSON is nested too deeply.
-        body = None
-    call_id = body.get("id") if isinstance(body, dict) else None
+        # This decoder refuses JSON that is nested too deeply, like the node.
+        call_id = jsoncodec.decode(request.get_data(), dict[str, Any]).get("id")
+    except jsoncodec.NotJSON:
+        call_id = None
     shown = {"code": -32005, "message": "Too many requests", "data": error.description}
     return jsonify(jsonrpc="2.0", id=call_id, error=shown), 429
 

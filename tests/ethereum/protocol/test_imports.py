@@ -109,7 +109,9 @@ def test_a_node_names_the_missing_extra_in_one_line(tmp_path: Path, missing: str
     (tmp_path / "sitecustomize.py").write_text(f"import sys\nsys.modules[{missing!r}] = None\n")
     paths = os.pathsep.join((str(tmp_path), *filter(None, sys.path)))
     done = run_start("--dev", "--home", str(tmp_path), *ANY_PORTS, PYTHONPATH=paths)
-    (line,) = done.stderr.splitlines()
+    # Older versions of gevent print an error of their own at the end of a process.
+    line = done.stderr.splitlines()[-1]
     assert done.returncode == 78
+    assert "ModuleNotFoundError" not in done.stderr
     assert line.startswith("Error: NODERPC_APPLICATION = 'evm' needs ")
     assert line.endswith(install_hint("evm"))
