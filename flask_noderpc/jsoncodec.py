@@ -65,7 +65,7 @@ def decode(document: Document | str, kind: Any = Any) -> Any:
     """
     try:
         text = document if isinstance(document, str) else _checked(document)
-        if sys.getrecursionlimit() > _SAFE_LIMIT and _is_deep(text):
+        if sys.getrecursionlimit() > _SAFE_LIMIT and is_deep(text):
             raise TooDeep
         return _decoder(kind).decode(text)
     except RecursionError:
@@ -91,8 +91,9 @@ def _checked(document: Document) -> Document | str:
     return document
 
 
-def _is_deep(text: Document | str) -> bool:
-    """Return true if lists and objects are nested deeper than ``_MAX_DEPTH``."""
+def is_deep(text: Document | str) -> bool:
+    """Return true if lists and objects are nested so deeply that a decoder may use up the
+    stack."""
     if not isinstance(text, str):
         # Decode each byte to a character, as brackets and quotes are single bytes in UTF-8.
         text = str(text, "latin-1")

@@ -112,6 +112,10 @@ _TEXTS = ("title", "summary", "details", "proposal_forum_url", "vote_option_cont
 
 def _read_metadata(text: str) -> dict[str, Any] | None:
     """Return the members of metadata; ``None`` if Go would not read it into the SDK's type."""
+    # Python's decoder crashes at deep nesting if a library has raised the recursion limit, and
+    # the length of metadata is only checked later.
+    if jsoncodec.is_deep(text):
+        return None
     try:
         found = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 from base64 import b64encode
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 from urllib.error import HTTPError
@@ -265,6 +267,27 @@ def test_metadata_that_is_not_json_may_have_any_title(noderpc_bank: BankNode) ->
     node = noderpc_bank
     fields = {"initial_deposit": DEPOSIT, "proposer": node.accounts[1]}
     words = {"title": "T", "summary": "S", "metadata": '{"title": "Other", "number": NaN}'}
+    assert sent(node, 1, message("MsgSubmitProposal", {**fields, **words}, V1)).code == 0
+
+
+@pytest.fixture
+def raised_recursion_limit() -> Iterator[None]:
+    """Raise the recursion limit beyond the size of the stack, as py_ecc does."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(1_000_000)
+    yield
+    sys.setrecursionlimit(before)
+
+
+@pytest.mark.usefixtures("raised_recursion_limit")
+def test_metadata_that_is_nested_deeply_does_not_stop_the_chain(noderpc_bank: BankNode) -> None:
+    node = noderpc_bank
+    fields = {"initial_deposit": DEPOSIT, "proposer": node.accounts[1]}
+    words = {"title": "T", "summary": "S", "metadata": "[" * 200_000}
+    deep = message("MsgSubmitProposal", {**fields, **words}, V1)
+    done = sent(node, 1, deep, gas=100_000_000)
+    assert "metadata too long" in done.log
+    words["metadata"] = "M"
     assert sent(node, 1, message("MsgSubmitProposal", {**fields, **words}, V1)).code == 0
 
 

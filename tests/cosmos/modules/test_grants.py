@@ -23,7 +23,14 @@ PACKAGE, AUTHZ = "cosmos.feegrant.v1beta1", "cosmos.authz.v1beta1"
 BASIC = f"/{PACKAGE}.BasicAllowance"
 
 
-def sent(node: BankNode, who: int, *messages: bytes, granter: str = "", fee: int = 500) -> Any:
+def sent(
+    node: BankNode,
+    who: int,
+    *messages: bytes,
+    granter: str = "",
+    fee: int = 500,
+    gas: int = 400_000,
+) -> Any:
     number, sequence = account(node.chain, node.accounts[who])
     raw = Draft(
         messages,
@@ -33,7 +40,7 @@ def sent(node: BankNode, who: int, *messages: bytes, granter: str = "", fee: int
         chain_id=node.chain.reads.genesis().chain_id,
         fee=(coin(fee, "stake"),),
         more_fee=string(4, granter) if granter else b"",
-        gas=400_000,
+        gas=gas,
     ).signed()
     check = node.chain.mempool.submit(raw)
     if check.code:
