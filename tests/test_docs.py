@@ -8,6 +8,7 @@ import re
 import runpy
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,16 @@ def named(page: str) -> list[str]:
     assert tables, f"{page} has no table"
     tree = publish_doctree("\n\n".join(tables), settings_overrides={"halt_level": 2})
     return [term.astext() for term in tree.findall(nodes.term)]
+
+
+def test_the_docs_name_each_file_that_they_include() -> None:
+    # The code host shows these pages without the included files.
+    for path in DOCS.rglob("*.rst"):
+        named = path.read_text().split(".. literalinclude:: ")
+        for before, after in pairwise(named):
+            file = (path.parent / after.split()[0]).resolve().relative_to(DOCS.parent)
+            is_caption = ":caption:" in after.split("\n\n")[0]
+            assert is_caption or before.endswith(f"``{file}``:\n\n"), (path.name, file)
 
 
 @pytest.mark.usefixtures("tables")
