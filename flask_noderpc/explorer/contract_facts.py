@@ -11,6 +11,7 @@ from flask import request
 
 from .. import jsoncodec
 from ..domain.abci import Event
+from ..domain.facts import LogFacts
 from ..errors import ForwardedCallFailed, NodeRPCError
 from ..protocol.secp256k1eth import keccak, to_checksum
 from .abi import Abi, DecodedAbi
@@ -102,12 +103,11 @@ def _maker(operation: bytes, address: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """A log of Ethereum's JSON-RPC; ``decoded`` is ``None`` if the ABI does not have its
-    event."""
+    """A log and its transaction; ``decoded`` is ``None`` if the ABI does not have its event."""
 
-    json: dict[str, Any]
+    facts: LogFacts
     height: int
-    index: int
+    tx_hash: str
     decoded: DecodedAbi | None
 
 
@@ -151,9 +151,10 @@ def events(node: Node, address: str, abi: Abi | None) -> Events:
 
 
 def _log(json: dict[str, Any], abi: Abi | None) -> Log:
-    topics, data = ([_bytes(each) for each in json["topics"]], _bytes(json["data"]))
-    height, index = int(json["blockNumber"], 16), int(json["logIndex"], 16)
-    return Log(json, height, index, abi.log(topics, data) if abi else None)
+    topics, data = tuple(map(_bytes, json["topics"])), _bytes(json["data"])
+    facts = LogFacts(int(json["logIndex"], 16), json["address"], topics, data)
+    decoded = abi.log(topics, data) if abi else None
+    return Log(facts, int(json["blockNumber"], 16), json["transactionHash"][2:], decoded)
 
 
 def _bytes(digits: str) -> bytes:

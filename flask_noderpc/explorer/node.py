@@ -133,18 +133,15 @@ class Node:
         ``None`` while the transaction is pending."""
         backend = self._admit("tx" if result else "unconfirmed_txs")[1].backend
         ask = self.evm if self.has_evm else None
-        each = [
-            _attempt(read, backend, self._query, ask, tx, result)
-            for read in _functions("tx_facts")
-        ]
-        found = [facts for facts in each if facts]
-        return (
-            found
-            and TxFacts(
-                tuple(chain.from_iterable(facts.facts for facts in found)),
-                tuple(chain.from_iterable(facts.messages for facts in found)),
-            )
-        ) or None
+        arguments = (backend, self._query, ask, tx, result)
+        each = [_attempt(read, *arguments) for read in _functions("tx_facts")]
+        found = list(filter(None, each))
+        if not found:
+            return None
+        return TxFacts(
+            tuple(chain.from_iterable(facts.facts for facts in found)),
+            tuple(chain.from_iterable(facts.messages for facts in found)),
+        )
 
     def _query(self, path: str, data: bytes, height: int) -> QueryResult:
         found: ResultABCIQuery = self.call("abci_query", path=path, data=data, height=height)
