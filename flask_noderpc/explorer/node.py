@@ -243,9 +243,11 @@ def _functions(part: str) -> tuple[Callable[..., Any], ...]:
     :class:`~flask_noderpc.feature.Feature`."""
     found = []
     for name in filter(None, (getattr(each, part) for each in features())):
-        # Skip a feature that needs packages which are not installed, such as the extra ``evm``.
-        with suppress(ModuleNotFoundError):
+        try:
             found.append(load(name))
+        except ModuleNotFoundError as error:
+            # The feature may need packages that are not installed, such as the extra ``evm``.
+            log.info("pages do without %s: %s", name, error)
     return tuple(found)
 
 
